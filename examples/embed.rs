@@ -80,7 +80,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     pause(&mut machine, 500)?;
     fire(&mut machine, &maps.backward.mapping, slow)?;
 
-    // The rest runs in the base again, and the result must be that of a run without transitions.
+    // The rest runs in the base again, and the result must equal the result of a run without
+    // transitions.
     machine.unmark(slow, [base.first_inst(header)]);
     let Run::Done(outcome) = machine.run(&mut NoHost, &mut PauseAtMarks) else {
         return Err("paused again".into());

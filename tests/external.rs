@@ -187,7 +187,7 @@ fn kernels_end_alike() {
 }
 
 /// An observer watches the runs after some calls and not after others. Each tier must find the
-/// values that the other has left.
+/// values that the other tier has left.
 #[test]
 fn runs_change_tiers_at_calls() {
     let mut answered = 0;

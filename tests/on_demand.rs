@@ -124,7 +124,8 @@ pub(crate) fn fire(
 }
 
 /// The mappings on demand at all points are the whole mappings, whatever the level. At the points
-/// of a set they have an entry wherever those have, which provides live+ of the set.
+/// of a set, they have an entry wherever the whole mappings have one. The entry provides live+ of
+/// the set.
 #[test]
 fn entries_of_sets_are_those_of_the_whole_mappings_up_to_live_plus() {
     let (mut compared, mut fewer, mut transitions) = (0, 0, 0);

@@ -180,7 +180,7 @@ fn leaving_out_any_rewrites_keeps_the_meaning() {
     assert!(idle.is_empty(), "passes without rewrites to leave out: {idle:?} of {left_out:?}");
 }
 
-/// Each of these passes finds nothing left to do after its first execution.
+/// Each of these passes finds no further work after its first execution.
 #[test]
 fn these_passes_finish_in_one_run() {
     for seed in 3000..3060 {

@@ -319,7 +319,7 @@ fn a_region_needs_its_own_entry_and_ways_back() {
     let no_entry = [Point::before(version.first_inst(version.entry()))];
     let made = engine.region(&module, of, entry(), (back, &no_entry));
     assert!(said(made).contains("has no entry back"));
-    // The mapping up leads from another version than the one that the run leaves.
+    // The mapping up leads from a version other than the version that the run leaves.
     let made = engine.region(&module, of, entry(), (forward, cut));
     assert!(matches!(made, Err(jit::ContinueError::OtherTarget { .. })));
     let made = engine.region(&module, (func, version, version), entry(), (back, cut));

@@ -336,8 +336,8 @@ impl<'e, 'a> Explainer<'e, 'a> {
                 break;
             }
         }
-        // The table has none. A rule may still give a new term the class that is wanted, so one
-        // combination is tried.
+        // The table has no such term. A rule may still give a new term the class that is wanted, so
+        // one combination is tried.
         if found.is_empty() && count > 0 {
             let args = pick(0);
             if takes(&self.terms.table, step, &args) {

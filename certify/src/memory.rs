@@ -274,8 +274,8 @@ impl CertificateTerms {
     /// Whether two memories consist of the same writes, except the writes that `hides` holds for.
     /// The checker asks the same question.
     fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(TermId) -> bool) -> bool {
-        // Each turn removes a write from one memory or both, so this many turns see all that the
-        // other limits allow.
+        // Each turn removes a write from one or both memories, so this many turns reach everything
+        // within the other limits.
         for _ in 0..2 * MAX_BETWEEN {
             if memories[0] == memories[1] {
                 return true;

@@ -316,7 +316,7 @@ impl VersionWalk<'_, '_> {
     fn check_merge(&mut self, index: usize) -> bool {
         let AssumedMerge { leaf, term, is_checked, .. } = self.merges.assumed[index];
         let side = self.version.code.side as usize;
-        // The leaf may belong to the other version alone, which checks it itself.
+        // The leaf may belong only to the other version, which checks it itself.
         let Some(block) = self.memory_home(leaf).filter(|_| !is_checked[side]) else {
             return true;
         };

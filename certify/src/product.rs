@@ -104,11 +104,11 @@ impl VersionProduct<'_, '_> {
             bindings[side].enter(&mut self.versions[side], self.table, pair[side].crossings());
         }
         let [a, b] = bindings;
-        // Leaves that one version alone binds count too: the other still holds the contents from
-        // before.
+        // Leaves that only one version binds count too: the other version still holds the contents
+        // from before.
         let of_one = b.leaves.iter().copied().filter(|leaf| a.get(*leaf).is_none());
         for leaf in a.leaves.iter().copied().chain(of_one) {
-            // A leaf that one version does not have at the anchor is not compared.
+            // A leaf that a version lacks at the anchor is not compared.
             if !self.is_met(0, leaf, pair[0].anchor) || !self.is_met(1, leaf, pair[1].anchor) {
                 continue;
             }

@@ -67,7 +67,8 @@ impl<'a> RelationSearch<'a> {
     /// live edges, the outermost splits shared leaves. A change in an outer loop restarts the inner
     /// ones. Most assumptions are weakened within one numbering already, loop by loop
     /// ([`NumberingRound::walk`]). Further rounds serve assumptions that concern both versions, and
-    /// code behind a loop. Each round has fewer assumptions than the one before, so the rounds end.
+    /// code behind a loop. Each round has fewer assumptions than the round before, so the rounds
+    /// end.
     pub(super) fn run(mut self) -> SettledRelation<'a> {
         let mut narrowings = 0;
         let mut rounds = 0;

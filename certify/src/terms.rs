@@ -66,8 +66,8 @@ impl TermForm for WithReasons {
     }
 
     fn tells_bits(reason: &By) -> bool {
-        // The bits known of a merged or traced read rest on reads that one version alone may have
-        // made. The checker draws no bits from such a term either.
+        // The known bits of a merged or traced read rest on reads that may belong to a single
+        // version. The checker draws no bits from such a term either.
         !matches!(reason, By::Merged { .. } | By::Apart { .. })
     }
 }

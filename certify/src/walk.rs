@@ -87,8 +87,8 @@ impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
     }
 
     fn bind_equal(&mut self, block: Block, members: &[Value]) {
-        // A parameter that the other version has too gives the leaf its name: by that name the
-        // other version finds it.
+        // A parameter that is also in the other version gives the leaf its name: the other version
+        // finds the leaf by that name.
         let other = self.version.code.other;
         let in_both = members.iter().copied().find(|p| other.has_value(*p));
         let Some(leader) = in_both.or(members.first().copied()) else { return };
@@ -96,7 +96,7 @@ impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
         let (ty, side) = (Some(self.f().value_type(leader)), self.version.code.side);
         let named = name.map(|name| self.leaves.get(self.terms, side, name, ty));
         // By different names, the other version may have bound one leaf where this version binds
-        // two. The second then needs a leaf of its own.
+        // two leaves. The second then needs a leaf of its own.
         let homes = &mut self.version.found.values.homes;
         let leaf = named
             .filter(|leaf| !homes.is_bound(*leaf))
@@ -172,8 +172,8 @@ impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
     }
 
     fn revise(&mut self, block: Block, mark: &WalkMark) -> bool {
-        // Both revisions run in every turn (no `||`, which would stop at the first): each finds all
-        // that it can. A turn saved is a numbering of the region saved.
+        // Both revisions run in every turn (no `||`, which would stop at the first): each revision
+        // finds all its contradictions. A turn saved is a numbering of the region saved.
         let is_copy_wrong = self.assumed.revise(self.version, &self.terms.table, block);
         let is_read_wrong = !self.check_merges_at(block, mark.merges);
         is_copy_wrong | is_read_wrong

@@ -161,7 +161,7 @@ fn memory(engine: &Engine, module: &Arc<Module>) -> Result<[f64; 2], Box<dyn Err
     let compiled = || -> Result<Vec<_>, _> {
         module.defined().map(|(func, body)| engine.version(module, func, body, &[])).collect()
     };
-    // These fill the memory that was freed before, so all others take new pages.
+    // These versions fill the memory that was freed before, so all later versions take new pages.
     let _first = compiled()?;
     let before = resident()?;
     let versions = compiled()?;

@@ -44,8 +44,7 @@ pub(crate) fn assuming(
     Ok((version, vec![Action::Interpret(back); made.exits.len()]))
 }
 
-/// Every reachable point. An unreachable point has no live values, so a run could not continue
-/// there.
+/// Every reachable point. An unreachable point has no live values; no run could continue there.
 pub(crate) fn everywhere(function: &Function) -> Vec<Point> {
     let decided = Decided::new(function);
     let blocks = function.blocks().filter(|block| decided.cfg().is_reachable(*block));

@@ -35,7 +35,7 @@ impl Observer for CheckTime {
     }
 }
 
-/// What the checker judged, and how long it took.
+/// The judged entries and the time spent.
 #[derive(Clone, Copy, Default)]
 struct Judged {
     entries: u64,

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> bool {
         What::Program { file, seed, size } => {
             let text = ir::text::print_module(&generate(*seed, *size, &Weights::default()).module);
             write(file, &text);
-            // Printing may number anew, so the mappings are those of the text.
+            // Printing may number anew, so the mappings belong to the text.
             let module = load(Format::Oir, text.as_bytes()).expect("a printed module can be read");
             let pipelines = crate::cases::PIPELINES;
             forge(&module, &args.out, pipelines[*seed as usize % pipelines.len()], *seed);
@@ -219,7 +219,7 @@ fn garbled(
 
 /// The text of a function with damaged entries and the facts that the certifier finds for them, and
 /// their number. Entries provide all values that entries of the other direction require. A damaged
-/// entry may require any value, so the other direction has no entries, or both directions have
+/// entry may require any value. So the other direction has no entries, or both directions have
 /// little damage.
 fn damaged_entries(
     prng: &mut Prng,

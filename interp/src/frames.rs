@@ -1,7 +1,7 @@
 //! Transitions into several activations: a run leaves inlined code.
 //!
 //! The outermost frame takes the place of the activation that runs the inlined code. Each other
-//! frame begins in its waiting frame, as its call would have begun it.
+//! frame begins in its waiting frame, like its call would have begun it.
 
 use super::fire::{FireError, TransferError};
 use super::machine::Machine;
@@ -96,7 +96,7 @@ impl Machine {
         mut landings: Vec<LandingFrame>,
     ) -> Result<(), TransferError> {
         let codes = landings.iter().map(|frame| self.code(frame.version).decoded());
-        // Before anything changes: a run that finds no room goes on where it is.
+        // Before any change: a run without room continues where it is.
         if !self.activations.have_room_for(codes) {
             return Err(TransferError::StackOverflow);
         }

@@ -189,8 +189,8 @@ pub(super) fn write_segments(
     memories: &mut Memories,
     tables: &mut Tables,
 ) -> Result<(), InstantiateError> {
-    // Those of fixed tables come first. They fit, and versions rely on them, so a faulty segment of
-    // an imported table must not keep them away
+    // Segments of fixed tables come first. They fit, and versions rely on them, so a faulty segment
+    // of an imported table must not keep them away
     // (`a_faulty_segment_keeps_none_of_a_fixed_table_away`).
     let new = || module.elements.iter().enumerate().skip(has.elements);
     let is_fixed = |(_, elements): &(usize, &ElementSegment)| {

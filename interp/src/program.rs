@@ -26,7 +26,7 @@ struct ProgramData {
 }
 
 /// The functions among `funcs` that may still get code: their bodies had not come when `codes` was
-/// made. The result does not depend on bodies that another thread supplies meanwhile.
+/// made. Bodies that another thread supplies meanwhile do not change the result.
 fn awaiting(
     module: &Module,
     codes: &ChunkedMap<Func, Option<Arc<Code>>>,

@@ -11,8 +11,8 @@
 //!
 //! - Values that share a slot in fast code. At most one of them is live, and the slot holds the
 //!   live value; otherwise the slot is garbage.
-//! - Values that a transition did not assign, and copies of such values that no instruction reads.
-//!   They hold poison, which no collector sees. A later transition that reads one is refused
+//! - Values that a transition did not assign, and copies of such values without a reader. They hold
+//!   poison, which no collector sees. A later transition that reads one is refused
 //!   (`references_that_no_transition_provided_are_not_read`).
 
 use super::activations::{ActivationFrame, Activations};
@@ -56,7 +56,7 @@ struct RefSlot {
 
 impl RefSlots {
     /// The slots of a version; `None` if it has no value of type `ref`. Constants are no roots:
-    /// collectors do not change them, and fast code does not write their slots. `slots` gives the
+    /// collectors leave them unchanged, and fast code does not write their slots. `slots` gives the
     /// slot of each value id. Cost: linear in the values; for a version with references, also the
     /// analyses.
     pub(super) fn new(

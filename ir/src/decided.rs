@@ -6,7 +6,7 @@
 //! Propagation with Conditional Branches", TOPLAS 1991). The result is a fact about one version,
 //! independent of any mapping. The values that an entry must provide follow from it
 //! ([`crate::liveness::Liveness::of_run`]), and must be the same for all mappings to that version.
-//! The pass `sccp` has its own analysis, so that a mistake in one of them shows as a difference.
+//! The pass `sccp` has its own analysis, so that a mistake in either shows as a difference.
 
 use crate::cfg::{Cfg, check_stamp};
 use crate::entity::{Block, Inst, Value};

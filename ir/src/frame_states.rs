@@ -31,8 +31,9 @@ pub struct FrameState {
     pub pc: u32,
     /// The locals. Slots that are not listed have no contents.
     pub locals: Vec<Local>,
-    /// The activation that waits for this one, where the front end has compiled a call inline. Its
-    /// locals must not be results of a call that the base executes within this activation.
+    /// The waiting activation below this activation, where the front end has compiled a call
+    /// inline. Its locals must not be results of a call that the base executes within this
+    /// activation.
     pub caller: Option<Arc<FrameState>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! They are private to this crate. Each mutation keeps the derived lists of a function exact: the
 //! instruction lists of blocks, the users of values, and the predecessor edges of blocks. Mutations
-//! do not check legality; the editor checks it before each mutation.
+//! do not check legality; the editor checks each mutation first.
 
 use crate::bag::Bag;
 use crate::entity::{Block, Inst, Value};

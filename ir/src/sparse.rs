@@ -64,7 +64,7 @@ impl<K: EntityRef, V> Sparse<K, V> {
         for (entry, to) in self.entries.iter_mut().zip(&mut to) {
             match *to {
                 NOWHERE => *entry = None,
-                // A hole has no entry to move; what lands there later must stay.
+                // A hole has no entry to move; entries that land there later must stay.
                 _ if entry.is_none() => *to = NOWHERE,
                 _ => {}
             }

@@ -117,8 +117,8 @@ impl CopyAssumptions {
         }
         let mut asked: BTreeSet<usize> = parts.part_of.keys().copied().collect();
         let mut changed = false;
-        // Two parameters that a loop hands on become different leaves, and so do those that receive
-        // them. Another turn would find that too, one link at a time.
+        // Two parameters that a loop hands on become different leaves, and so do the parameters
+        // that receive them. Another turn would find that too, one link at a time.
         while !asked.is_empty() {
             let part_of = |value: Value| match leaves.f.value_def(value) {
                 ValueDef::Param(block, _) if is_told && block == leaves.block => {

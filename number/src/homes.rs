@@ -10,7 +10,7 @@ use ir::dom::DomTree;
 pub enum Home {
     /// The class has no leaves.
     Anywhere,
-    /// This block binds a leaf. The blocks that bind the other leaves dominate it.
+    /// This block binds a leaf. The blocks that bind the other leaves dominate this block.
     Below(Block),
     /// No block binds a leaf of the class, or two binding blocks do not dominate one another.
     Nowhere,
@@ -102,7 +102,7 @@ impl Homes {
                     let homes = args.map(|a| self.known[*a as usize].unwrap_or(Home::Nowhere));
                     homes.fold(Home::Anywhere, |a, b| a.deeper(dom, b))
                 }
-                // A leaf that no block has bound. Should one do so later, `bind` replaces the
+                // A leaf that no block has bound. If a block does so later, `bind` replaces the
                 // answer.
                 TermKey::Leaf(_) => Home::Nowhere,
             };

@@ -93,8 +93,8 @@ pub(crate) fn harmless_accesses(
             }
             let mut nearest = above.iter().rev().take(MAX_ACCESSES);
             is_harmless = nearest.any(|(_, other)| other.vouches_for(&access));
-            // A harmless access is not recorded: the one that makes it harmless covers all that it
-            // would.
+            // A harmless access is not recorded: the access that makes it harmless covers
+            // everything that it would cover.
             if !is_harmless {
                 above.push((inst, access));
             }

@@ -375,7 +375,7 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         let mut actions: Suspects = operands.map(|(at, _)| *at).collect();
         match self.from {
             Side::After => actions.extend(numbers(self.first.replaced(value))),
-            // Of the operands that the source version has there, those that links lead from.
+            // The operands that the source version has there and from which links lead.
             Side::Before => {
                 operands_of(self.p, user).for_each(|o| actions.extend(self.links(o, value)));
             }

@@ -163,8 +163,8 @@ pub(crate) fn name_tables(claim: &CopyClaim) -> (Vec<NameTable>, NameTable) {
 }
 
 impl LinkedUses<'_> {
-    /// Adds uses to the original and to the copy. Returns the indices of the versions that have new
-    /// ones.
+    /// Adds uses to the original and to the copy. Returns the indices of the versions with new
+    /// uses.
     pub(crate) fn add<'m, 'l>(
         &self,
         mapping: impl Fn(usize) -> &'m Mapping,
@@ -209,7 +209,7 @@ impl LinkedUses<'_> {
         live: &LiveTable,
         uses: &mut ExtraUses,
     ) -> bool {
-        // By instance: what the frames need that wait for it.
+        // By instance: the needs of its waiting frames.
         let mut waiting: Vec<Vec<Value>> = Vec::new();
         for instance in &self.claim.instances {
             let mut needs = Vec::new();

@@ -117,7 +117,7 @@ impl Flow {
             }
         }
         let flow = &mut self.nodes[node as usize];
-        // Asks for the node: before, nothing is known of it, whether it can be kept included.
+        // Requests the node, of which nothing was known before, not even whether it can be kept.
         if flow.operands.is_none() {
             let operands = graph.operands(node);
             flow.onward = operands.iter().flatten().map(|_| 0).collect();

@@ -234,7 +234,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// The expression for a value from the values that may be read, or `None`.
     pub(crate) fn derive(&mut self, here: &SourcePoint, value: Value) -> FoundExpr {
-        // Most values were asked for at another landing point before.
+        // Most values were requested at another landing point before.
         if let Some(known) = self.consult(SearchNode::Wanted(value)) {
             return known;
         }

@@ -71,7 +71,7 @@ impl<'g> EntryGoal<'g> {
         self.odd.get_or_init(|| {
             let mut odd = OddValues::new();
             for value in self.odd_at(p, here) {
-                // Most goals have none or many: two allocations at most for these.
+                // Most goals have no odd value or many: at most two allocations.
                 if odd.len() == 4 {
                     odd.reserve(32);
                 }
@@ -366,8 +366,8 @@ pub(crate) fn assemble<'g>(
     deriver.emitted = done;
     read.sort_unstable();
     read.dedup();
-    // An entry keeps every value that it reads and that is not live, whichever rule chose it.
-    // Arguments that `live_e` reads are among them. Values copied to their own ids are live.
+    // An entry keeps every value that it reads and that is not live, whichever rule chose the
+    // value. Arguments that `live_e` reads are among them. Values copied to their own ids are live.
     let is_kept = |v: &Value| !here.is_live(*v);
     let kept = read.iter().copied().filter(is_kept).collect();
     let (target, read) = (*target, read.into_vec());

@@ -99,7 +99,7 @@ pub enum EdgeError {
     },
     /// The path has fewer than three versions, so there is nothing to compose.
     ShortPath,
-    /// The mapping is one between other versions than those given.
+    /// The mapping leads between other versions than the given versions.
     OtherVersions,
     /// The log does not replay.
     Replay(ReplayError),
@@ -186,7 +186,7 @@ impl<'v> VersionGraph<'v> {
             .collect();
         let waiting: Vec<(&CopyLink<'_>, BTreeSet<Point>)> =
             copies.iter().map(|link| (link, inlined_calls(link))).collect();
-        // Versions of no pair have no edges, and no index in this list.
+        // Versions outside all pairs have no edges, and no index in this list.
         let mut versions: Vec<Version> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
         versions.sort_unstable();
         versions.dedup();
@@ -195,8 +195,8 @@ impl<'v> VersionGraph<'v> {
         let mut arrows = Vec::new();
         for ((before, after), pair) in pairs.iter().zip(&prepared) {
             let places = Pair::new(place(*before), place(*after));
-            // A version of several pairs has analyses in each. Any of them does: the fixpoint reads
-            // only the function and its own analyses from it.
+            // A version of several pairs has analyses in each. Any of them will do: the fixpoint
+            // uses only the function and its own analyses.
             for (side, version) in pair.versions.sides() {
                 analyzed[places[side]] = Some(version);
             }

@@ -62,7 +62,7 @@ pub(crate) struct KeepGraph<'d, 'a, 'v> {
 }
 
 /// A small set of values to keep so that all of `wanted` become derivable. Without it, none of them
-/// is. `None` when one of them stays lost for any set.
+/// is. `None` when a wanted value stays lost for every set.
 pub(crate) fn kept_values(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,

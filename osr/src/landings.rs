@@ -23,8 +23,8 @@ const MAX_VALUES_TRIED: usize = 1 << 13;
 /// The places of the points of one version in the other.
 #[derive(Debug, Default)]
 pub(crate) struct OwnPlaces {
-    /// By instruction: the next unmoved instruction of its block that the other version has, itself
-    /// included.
+    /// By instruction: the next unmoved instruction of its block, from itself on, that the other
+    /// version has.
     next: SecondaryMap<Inst, Option<Inst>>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn landings_to_try(
     let own = number(source);
     let place = places.of(source).and_then(number).or(own);
     let most = most_tried(values(*first));
-    // In a short gap the order among points of one cost is that of the gap.
+    // In a short gap, points of equal cost are tried in the order of the gap.
     let ahead = [own, place.filter(|at| count > most && Some(*at) != own)];
     let tried = sampled(count, place, most).into_iter();
     let tried = tried.filter(|i| !ahead.contains(&Some(*i)));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// How much compensation code may read and rebuild. JIT authors pay for the levels differently, so
-/// reports list them apart. Each level can do all that the one before it can.
+/// reports list them apart. Each level includes the abilities of the level before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Level {
     /// Nothing: every value needed is live under its own id, and the compensation code is empty.

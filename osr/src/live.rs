@@ -61,7 +61,7 @@ pub(crate) fn add_unlive_of(
     live: &[Value],
     uses: &mut ExtraUses,
 ) -> bool {
-    // All values required, not only the kept ones. A value that only excluded code reads is live in
+    // All required values, not only kept values. A value that only excluded code reads is live in
     // the text, so it is not kept. No run would find it provided
     // (`values_that_entries_read_are_provided_though_only_excluded_code_reads_them`).
     let mut grew = false;

@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use transition::Pair;
 
 /// Paired writes in a row, without an anchor between them. An entry replays at most so many of
-/// them, and each point of their gap lists those before it.
+/// them, and each point of their gap lists the paired writes before it.
 const MAX_ROW: usize = 16;
 
 /// The paired writes of two versions.

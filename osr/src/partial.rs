@@ -245,8 +245,8 @@ impl<'a, 'v> Parts<'a, 'v> {
         })
     }
 
-    /// The first round at these source points. If the tables for all of them are too large, at a
-    /// half of them after the other.
+    /// The first round at these source points. If the tables for all of them are too large, the
+    /// round takes one half of the points after the other.
     fn first_round(&self, searches: &mut [Search<'_, 'v>], side: Side, points: &[Point]) {
         let sources: BTreeSet<Point> = points.iter().copied().collect();
         let landings = landing_candidates(self.pair, side, &sources);
@@ -301,7 +301,7 @@ impl<'a, 'v> Parts<'a, 'v> {
         let points: Vec<Point> = mapping.points().collect();
         let mut grew = false;
         for part in self.parts(side, &points) {
-            // Where liveness in runs is that of the text, the kept values are the ones.
+            // Where liveness in runs equals liveness in the text, only kept values are new uses.
             let sources = || part.iter().copied().collect();
             let table = match &self.run[side] {
                 Some(run) => Some(run.table(&sources()).ok_or(TooMany)?),
@@ -398,7 +398,7 @@ fn spread(points: &[Point], size: impl Fn(&Point) -> usize, values: usize) -> BT
 
 impl SearchResult {
     /// Counts these points of the version that the mapping leaves from, or all, instead of those
-    /// chosen. The others have no entry, for the reason [`Reason::ManyValues`].
+    /// chosen. The other points have no entry, for the reason [`Reason::ManyValues`].
     fn count_all_points(&mut self, pair: &VersionPair<'_>, asked: Option<&Pair<BTreeSet<Point>>>) {
         let (mut reachable, mut unreachable) = points_of(pair, self.from);
         if let Some(asked) = asked.map(|asked| &asked[self.from]) {

@@ -119,8 +119,8 @@ impl Paths {
             let edges = edges_taken(f, facts, jump)?;
             block = f.target(edges[0]).block;
             // Only edges that runs can take count. An edge from code that the log removed would
-            // make a join where there is none, and cost the landing points before it.
-            // By index of the edge: a switch may have many, all to this block
+            // create a false join, and cost the landing points before it. By index of the edge: a
+            // switch may have many, all to this block
             // (`a_switch_with_many_edges_to_one_block_costs_linear_time`).
             let is_own = |e: &Edge| {
                 e.inst == jump && edges.binary_search_by_key(&e.index, |own| own.index).is_ok()

@@ -236,8 +236,8 @@ impl<'a, 'v> Search<'a, 'v> {
         barred: Option<&Obstacle>,
         is_lost: bool,
     ) -> Result<SharedEntry, Obstacle> {
-        // Outcomes of the deriver hold for one source point alone. With those of the last one,
-        // entries read values that are not available here.
+        // Outcomes of the deriver hold for one source point alone. With outcomes of the last source
+        // point, entries would read values that are not available here.
         self.deriver.come_to(here);
         let found = if is_lost { Err(None) } else { self.without_keeping(here, goals) };
         let found = if found.is_err() && self.deriver.level == Level::Avail {

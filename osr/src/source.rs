@@ -151,7 +151,7 @@ impl SourcePoint {
             params.iter().enumerate().map(|(index, param)| (*param, received(index))).collect();
         let first = p.f.first_inst(target.block);
         // A value bound on the path may belong to code that the other edges into the block do not
-        // pass. The target version does not have it there, and an expression must not read it.
+        // pass. The target version lacks the value there, and an expression must not read it.
         if jump.joins {
             let far = Point::before(first);
             self.far = Some(far);

@@ -393,7 +393,7 @@ fn meet(
         [] => vec![ExtraUses::new(); plain.len()],
         armed => armed.to_vec(),
     };
-    // Nothing has been provided for what others have armed.
+    // No entry provides the armed values of others yet.
     let is_armed = |version: &usize| !uses[*version].is_empty();
     let mut grown: BTreeSet<usize> = (0..uses.len()).filter(is_armed).collect();
     let mut plus: Vec<Option<LiveTable>> = plain.iter().map(|_| None).collect();
@@ -432,7 +432,7 @@ fn meet(
         if grown.is_empty() {
             return Ok(());
         }
-        // Only versions whose uses grew. The others would get the table they have.
+        // Only versions whose uses grew. The other versions would get the table they have.
         for version in std::mem::take(&mut grown) {
             plus[version] = Some(live(version, &uses[version]).ok_or(version)?);
         }

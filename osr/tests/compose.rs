@@ -454,7 +454,7 @@ fn insertion_drops_entries_that_do_not_provide_live_plus() {
     let pair =
         VersionPair::new(tree.function(base), tree.function(same), &log).expect("the log replays");
     let alone = synthesize(&pair, Level::Avail).backward.mapping;
-    // One entry stands at a point that the version does not have.
+    // One entry stands at a point outside the version.
     let mut damaged = alone.clone();
     let stray = inst(tree.function(keeps), "r").as_u32() + 100;
     damaged.insert(

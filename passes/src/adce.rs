@@ -87,7 +87,7 @@ fn inputs(function: &Function, value: Value) -> Vec<Value> {
 }
 
 /// The dead values: parameters, and results of removable instructions. Each of these instructions
-/// has exactly one result.
+/// has a single result.
 struct Dead {
     /// In layout order.
     values: Vec<Value>,

@@ -127,8 +127,8 @@ fn latch_groups(function: &Function) -> Vec<Vec<Edge>> {
 }
 
 /// The exit edges whose target has other predecessors, grouped by target and by the innermost
-/// reducible loop that they leave. An edge that leaves several loops gets one block for all of
-/// them. All predecessors of that block are in the loops, so it is a dedicated exit of each.
+/// reducible loop that they leave. An edge that leaves several loops gets a single block for all
+/// these loops. All predecessors of that block are in the loops, so it is a dedicated exit of each.
 fn exit_groups(function: &Function) -> Vec<Vec<Edge>> {
     let forest = LoopForest::new(function, &Cfg::new(function));
     let mut grouped: BTreeSet<Edge> = BTreeSet::new();

@@ -114,7 +114,7 @@ impl<'f> Preorder<'f> {
         Preorder { f, place }
     }
 
-    /// Instructions in this order, each once, without unreachable ones.
+    /// Instructions in preorder, each once, without unreachable instructions.
     fn sorted(&self, insts: impl Iterator<Item = Inst>) -> Vec<Inst> {
         let placed =
             |inst: Inst| Some((self.place[self.f.inst_block(inst).as_u32() as usize]?, inst));
@@ -141,8 +141,8 @@ fn read_nearest(
     found: &mut BTreeMap<(Inst, usize), Value>,
 ) {
     // The assumptions that dominate the instruction at hand, the nearest last, each with the
-    // results that branches and other uses read behind it. One that does not dominate it dominates
-    // none behind it in a preorder.
+    // results that branches and other uses read behind it. An assumption that does not dominate it
+    // dominates no later instruction in a preorder.
     let mut above: Vec<(Inst, Value, Option<Value>)> = Vec::new();
     for &user in users {
         while above.last().is_some_and(|(inst, ..)| !dominates(*inst, user)) {

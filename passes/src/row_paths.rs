@@ -2,7 +2,7 @@
 //!
 //! `osr` follows the way of a version from one instruction that both versions execute to the next,
 //! through 64 jumps of one version alone. Instructions that write, branch or may trap end such a
-//! path. A later pass may remove the other instructions, so they do not count. Passes that remove
+//! path. A later pass may remove the other instructions, so these do not count. Passes that remove
 //! the jumps of a long row keep a jump now and then: it ends a path, too, and costs nothing in
 //! native code.
 

@@ -268,7 +268,7 @@ fn single_slips_of_folding_are_refuted() {
     };
     let (nan, minus_zero) = (0x7fc0_0000, 0x8000_0000);
     // A NaN that is not canonical, the sign of zero, ties, another kind of trap, a missing trap,
-    // and a trap where there is none.
+    // and a needless trap.
     wrong(Opcode::Fadd, Type::F32, &[nan | 1, 0], Ok(nan | 1));
     wrong(Opcode::Fsub, Type::F32, &[0x7f80_0000, 0x7f80_0000], Ok(nan | minus_zero));
     wrong(Opcode::Fmin, Type::F32, &[0, minus_zero], Ok(0));

@@ -67,7 +67,7 @@ impl<'a> Environments<'a> {
         let live = Liveness::new(function, &cfg);
         let found = BTreeMap::from([(function.entry(), start)]);
         let mut all = Environments { function, versions, draft, live, found };
-        // In reverse postorder, so that a block comes behind those that lead forward to it.
+        // In reverse postorder, so that a block follows the blocks that lead forward to it.
         let number = |block: Block| cfg.rpo_index(block).expect("an edge reaches it");
         let mut open = BTreeSet::from([0]);
         while let Some(next) = open.pop_first() {

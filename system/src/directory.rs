@@ -90,7 +90,7 @@ impl Directory for MachineDirectory {
         }
         let file = MachineFile::new(file, &properties);
         if how.append {
-            // Not an option of opening: those allow no truncation with it.
+            // Not an option of opening: options of opening do not combine it with truncation.
             file.set_append(true)?;
         }
         Ok(Opened::File(Arc::new(file)))

@@ -89,7 +89,7 @@ fn a_read_below_the_least_size_bars_no_landing() {
         ("1", constant(4), 65528, true),
         ("2", constant(65533), 0, true),
         ("0", constant(0), 0, false),
-        // The sum of constant and offset does not wrap, and that of two values does.
+        // The sum of constant and offset does not wrap; the sum of two values does.
         ("1", constant(all), 65, false),
         ("1", sum(all, 65), 0, true),
         ("1", sum(60, 4), 8, true),

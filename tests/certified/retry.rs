@@ -188,7 +188,7 @@ fn the_search_ends_at_its_bounds_and_is_never_worse() {
             }
         }
     }
-    // One of two rewrites alone does not help where the pair stays unproved.
+    // One of two rewrites does not help where the pair stays unproved.
     let retry = Retry { rewrites: 1, stretches: false, ..Retry::default() };
     let one = secured(&module, &pipeline(), retry);
     assert!(one.retried.given_up.is_empty() || lost(&one).1 < without.1);

@@ -123,7 +123,7 @@ fn row(jumps: usize) -> String {
     )
 }
 
-/// One version has a path through all these blocks; the other version lacks the blocks. Up to the
+/// One version has a path through all these blocks. The other version lacks these blocks. Up to the
 /// limit, every entry holds. Beyond it, the path costs the entries of the runs that take it.
 #[test]
 fn a_path_through_many_blocks_is_certified_up_to_the_limit() {
@@ -143,8 +143,8 @@ fn a_path_through_many_blocks_is_certified_up_to_the_limit() {
     }
 }
 
-/// A switch whose 100,000 edges all lead to one block, with one argument: a pass folds it. Looking
-/// at all edges for each of them took minutes.
+/// A switch whose 100,000 edges all lead to one block, with one argument: a pass folds it. A look
+/// at all edges for each edge took minutes.
 #[test]
 fn a_switch_with_many_edges_to_one_block_costs_linear_time() {
     let ways = ["join(%five)"; 100_000].join(", ");

@@ -227,7 +227,7 @@ fn deep(rounds: u64, depth: u64) -> u64 {
 fn frames_keep_their_code_in_all_entries() {
     let module = module(DEEP);
     let main = module.func_named("main").expect("there");
-    // The code of two rounds fits into the limit, that of all rounds does not. Both ways to
+    // The code of two rounds fits into the limit, the code of all rounds does not. Both ways to
     // allocate registers lay out frames of their own.
     for (effort, rounds) in [(Effort::Least, 30), (Effort::Most, 12)] {
         let mut vm = vm(&engine(Config { effort, ..config(200 << 10) }), &module);

@@ -412,7 +412,7 @@ fn a_module_that_changes_a_fixed_table_is_refused() {
 }
 
 /// Versions call the functions of a fixed table without reading it. So its segments are written
-/// even if an earlier segment does not fit its table.
+/// even if an earlier segment is out of the bounds of its table.
 #[test]
 fn a_faulty_segment_keeps_none_of_a_fixed_table_away() {
     let engine = engine(Config::default());

@@ -134,7 +134,7 @@ fn functions_below_the_embedder_are_compiled() {
     let mut each = Each::new(&module);
     let (result, _) = expected(3, 5);
     assert_eq!(vm.run(fold, &[3, 5], &mut each), Ok(Outcome::Returned(vec![result])));
-    // The embedder has asked for code of `step`, in the middle of the run.
+    // The embedder has requested code of `step`, in the middle of the run.
     assert!(vm.installed(each.step).is_some());
 }
 

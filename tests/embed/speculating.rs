@@ -239,7 +239,7 @@ fn a_loop_is_entered_again_after_an_exit() {
     let made = vm.transitions();
     let count =
         |kind| -> u64 { made.iter().filter(|made| made.kind == kind).map(|made| made.count).sum() };
-    // The loop of the first call, and those of the two calls that fail.
+    // The loop of the first call, and the loops of the two failing calls.
     assert_eq!((count(TransitionKind::Down), count(TransitionKind::Up)), (2, 3));
 }
 

@@ -1,5 +1,5 @@
-//! Stack overflow and leaves. A short leaf does not compare the stack with its limit: its caller
-//! has done so.
+//! Stack overflow and leaves. A short leaf does not compare the stack with its limit, because its
+//! caller has done so.
 
 use super::support::{engine, invoke, module, vm};
 use osier::interp::Outcome;

@@ -62,7 +62,7 @@ impl Scene {
         texts(&self.judged(down, inputs, FrameOptions { chains: 0, ..options() }))
     }
 
-    /// What it finds with another version, which has no entries.
+    /// The findings with another version, without entries.
     fn found_in(&self, optimized: &Function, inputs: &[&[u64]]) -> Vec<String> {
         let key = VersionKey::of(optimized);
         let (up, down) = (Mapping::between(self.up.source(), key), FrameMapping::new(key));
@@ -423,7 +423,7 @@ fn case_19_a_back_edge_hands_over_the_values_of_its_own_round() {
     let forged = Hand::new(LOOP, &stale, ONE_CALL);
     assert!(forged.judged().is_some(), "the product of the round before");
     assert!(!scene.found_in(&forged.version, rounds).is_empty());
-    // The claim says that the first round's value is that of every round.
+    // The claim says that the first round's value is the value of every round.
     let mut hand = Hand::new(LOOP, LOOP_COPY, ONE_CALL);
     let [t, m] = ["t", "m"].map(|name| value(hand.body("f"), name).expect("a value"));
     let first = hand.claim.instances[1].values[&m];

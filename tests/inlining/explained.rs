@@ -145,7 +145,7 @@ fn explanations_of_inlined_code_agree_with_the_mappings() {
             *frames.entry(many).or_insert(0) += count;
         }
     }
-    // The optimized version may go on with a load of inlined code. No activation of the base has
+    // The optimized version may continue with a load of inlined code. No activation of the base has
     // its value. All other points of the kernels have an entry.
     assert!(reasons.keys().all(|reason| reason == "copy to opt: load"), "{reasons:?}");
     assert!(frames.contains_key(&1) && frames.contains_key(&2), "{frames:?}");

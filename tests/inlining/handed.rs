@@ -371,7 +371,7 @@ fn wrong_results_of_a_handler_are_refused() {
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(&[]), "0 results instead of 1");
-    // The results of the frame in the middle, and those of the innermost.
+    // The results of the middle frame, and the results of the innermost frame.
     assert_eq!(refused(&[(Type::I32, 7), (Type::I64, 7)]), "2 results instead of 1");
     assert_eq!(refused(&[(Type::I64, 7), (Type::I32, 7)]), "2 results instead of 1");
     assert_eq!(refused(&[(Type::I32, 7)]), "0x7 of type i32 as result 0 of type i64");

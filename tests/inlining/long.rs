@@ -58,7 +58,7 @@ entry:
 }
 ";
 
-/// Both functions vanish: one returns its argument, the other computes the same result each time.
+/// Both functions vanish: one returns its argument, the other always computes the same result.
 const SAME: &str = "func @leaf(%a: i32, %b: i32) -> i32 {
 entry:
   return %a

@@ -115,8 +115,8 @@ entry:
     assert_eq!(names(&found(&format!("{begun}start @begin"), policy, "main")), []);
     // `@large` is a callee with one caller itself: `@inner` moves into the caller of both.
     assert_eq!(names(&found(SINGLE, policy, "large")), []);
-    // `@leaf` has one caller. In its own code, the call stands alone. In the copies of that code,
-    // there are two of it.
+    // `@leaf` has one caller. In its own code, the call stands alone. The copies of that code have
+    // the call twice.
     assert_eq!(names(&found(SINGLE, policy, "twice")), [("leaf", "twice")]);
     let roomy = InlinePolicy { allowance: 100, single_size: 4, ..policy };
     let twice = [("twice", "main"), ("twice", "main")];

@@ -130,7 +130,7 @@ fn plans_tell_the_sites_that_copies_tell() {
     assert_eq!(version.inst_count(), {
         made.inlined.tree.function(made.inlined.optimized).inst_count()
     });
-    // The ids are those of another family.
+    // The ids belong to another family.
     let of = |sites: InlinedSites| sites.into_values().collect::<BTreeSet<_>>();
     assert_eq!(of(sites), of(made.inlined.copies.sites()));
 }

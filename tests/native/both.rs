@@ -56,8 +56,8 @@ pub(crate) static PLATFORM: LazyLock<Setting> = LazyLock::new(|| {
     Setting { name: "NaNs of the processor", engine }
 });
 
-/// The functions that have native code. The interpreter runs the others, so that a run mixes frames
-/// of both.
+/// The functions that have native code. The interpreter runs the other functions, so that a run
+/// mixes frames of both engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Share {
     /// All.
@@ -247,7 +247,7 @@ impl<'a> Twins<'a> {
 
     /// The difference if one of the runs has reached a limit.
     fn limit_difference(&self, wanted: &Outcome, found: &Outcome) -> Option<String> {
-        // A native run that does not count fuel never runs out of it.
+        // A native run that does not count fuel never runs out of fuel.
         let endless = matches!(wanted, Outcome::OutOfFuel(_)) && !self.fueled;
         // Native code pays for a block at its start, even if the run does not reach the block's
         // end.

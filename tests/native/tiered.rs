@@ -177,7 +177,8 @@ fn run(threshold: u32, mode: Mode) -> (Work, u64) {
                 let limits = (Limits::default(), options);
                 let tier = (threshold, mode.policy(threshold, seed, &count));
                 let mut twins = Twins::tiered(&module, limits, setting, tier).expect("an instance");
-                // All on one instance: functions that one run makes hot are compiled in the next.
+                // All on one instance: functions that one run makes hot are compiled in the next
+                // run.
                 let is_beside = matches!(mode, Mode::InBackground | Mode::ByCostsInBackground);
                 let rounds = if is_beside { 4 } else { 1 };
                 let arguments = (0..rounds).flat_map(|_| &made.arguments);

@@ -134,7 +134,7 @@ fn constant_arguments_and_loads_are_suggested_by_what_they_fold() {
             ("l", is(7), Observed::Load, 100),
         ]
     );
-    // The branches join nothing that was visited, so that each saves less than its test costs.
+    // The branches join no visited code, so each saves less than its test costs.
     let options = SuggestOptions { by_worth: false, ..options };
     let found = suggest(&module, func, &profile, &options);
     let never = Observed::NeverTaken { side: 1 };

@@ -68,7 +68,7 @@ fn clone_number(pattern: &WastRetCore<'_>) -> Result<WastRetCore<'static>, Strin
 
 /// The trap that a message of a script denotes.
 pub(crate) fn trap(message: &str) -> Result<TrapKind, String> {
-    // A longer message precedes those that are its prefixes.
+    // A longer message precedes messages that are its prefixes.
     let kinds = [
         ("integer divide by zero", TrapKind::DivisionByZero),
         ("integer overflow", TrapKind::IntegerOverflow),

@@ -140,8 +140,8 @@ entry:
     assert_eq!(exits(&module, &fails, &[&[0, 0], &[1, 0], &[2, 0]]), [1, 1, 1]);
 }
 
-/// Case 25: a function with the same code has versions with the same keys. An exit of one does not
-/// lead into the other.
+/// Case 25: a function with the same code has versions with the same keys. An exit of one function
+/// does not lead into the other function.
 #[test]
 fn an_exit_leads_into_no_other_function() {
     let body = "(%a: i32, %b: i32) -> i32 {\nentry:\n  %x = add.i32 %a, %b\n\

@@ -14,7 +14,7 @@ pub(crate) enum Shape {
     Loop,
     /// As [`Shape::Row`]; each load is from the address that the block before has computed.
     Chain,
-    /// All branches test one value, so that the first assumption settles the other branches.
+    /// All branches test one value, so the first assumption settles the other branches.
     Same,
     /// Calls through a table.
     Calls,

@@ -138,7 +138,7 @@ fn run_in(
             Run::Failed { .. } => {
                 let view = machine.view().expect("a failed run is paused");
                 let (at, inst) = (view.version(), view.inst());
-                // A run that has left may be in an earlier speculation, and leave that one, too.
+                // A run that has left may be in an earlier speculation, and leave this one, too.
                 let (current, _) = versions.iter().find(|(_, id)| *id == at).expect("it is known");
                 let of = made.all.iter().find(|one| one.optimized == *current);
                 let of = of.expect("the base assumes nothing");

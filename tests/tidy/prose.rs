@@ -87,7 +87,7 @@ pub(crate) struct Counts {
     pub(crate) whats: usize,
     /// Sentences of [`LONG`] words or more.
     pub(crate) long: usize,
-    /// The heavy ones of those, each with its place.
+    /// The heavy sentences, each with its place.
     pub(crate) heavy: Vec<String>,
 }
 

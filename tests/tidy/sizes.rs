@@ -80,10 +80,10 @@ fn is_link(line: &str) -> bool {
 
 /// The most lines of code, without comments, blank lines and tests, of the modules of the checker
 /// that decide acceptance. A reader must go through these lines to trust the checker. The other
-/// modules of the crate word verdicts and tell refuted entries from undecided ones. Constant
-/// addresses took 54 of them: least sizes, and accesses compared from the start of their memory.
-/// That live+ is judged once for shared entries took 39, and that entries are judged by their
-/// differences from their neighbors took 135.
+/// modules of the crate word verdicts and distinguish refuted entries from undecided entries.
+/// Constant addresses took 54 of them: least sizes, and accesses compared from the start of their
+/// memory. That live+ is judged once for shared entries took 39, and that entries are judged by
+/// their differences from their neighbors took 135.
 const ACCEPTANCE_LINES: usize = 4092;
 
 /// Where those modules are.

@@ -99,8 +99,8 @@ fn hop_chains_end_as_runs_without_hops() {
     assert!(total.full_chains * 100 >= 95 * total.chains, "{total:?}");
 }
 
-/// The same pairs, each synthesized by itself. One mapping then requires kept values that the
-/// others do not provide, and the chains of hops detect it.
+/// The same pairs, each synthesized by itself. One mapping then requires kept values that the other
+/// mappings do not provide, and the chains of hops detect it.
 #[test]
 fn mappings_made_apart_leave_values_undefined() {
     let (mut lacking, mut undefined) = (0, 0);

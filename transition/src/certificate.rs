@@ -48,8 +48,8 @@ pub enum TermKind {
     Result(Inst, u32),
     /// Memory, globals and sizes at the call of the function.
     MemoryAtEntry,
-    /// Memory, globals and sizes at the start of a block. In each version, at most one block may
-    /// have this term as its memory.
+    /// Memory, globals and sizes at the start of a block. In each version, this term is the memory
+    /// of at most one block.
     MemoryParam,
     /// Memory, globals and sizes after an anchor that writes them.
     MemoryAfter(Inst),

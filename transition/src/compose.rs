@@ -7,9 +7,9 @@
 //! them undefined. The composed entry requires a subset of the values that M's entry requires. It
 //! provides the values that N's entry provides.
 //!
-//! Both entries start behind the same effects, so effects need no check. Replays take care of
+//! The effects before both entries are the same, so effects need no check. Replays take care of
 //! memory: the composed entry executes the replays of M's entry, and then the replays of N's entry.
-//! Steps do not read memory, so all steps may run before all replays.
+//! Steps do not read memory, so all steps may precede all replays.
 
 use crate::VersionKey;
 use crate::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
@@ -20,9 +20,9 @@ use std::fmt;
 /// The reason why two entries do not compose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Refusal {
-    /// The second mapping has no entry where the first one lands.
+    /// The second mapping has no entry at the landing point of the first entry.
     NoSecondEntry,
-    /// The second entry requires a value that the first one does not provide.
+    /// The second entry requires a value that the first entry does not provide.
     NotProvided {
         /// The value.
         value: Value,
@@ -197,7 +197,7 @@ fn compose_entries(
     left_out: Option<ComposeCondition>,
 ) -> Result<Entry, Refusal> {
     // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
-    // first, and its replays write what those of `second` may overwrite
+    // first, and the replays of `first` write bytes that the replays of `second` may overwrite
     // (`a_composed_entry_computes_as_both_entries_in_a_row`). Equal steps of the two are shared on
     // the way.
     let mut code = ComposedCode { left_out, ..ComposedCode::default() };

@@ -22,8 +22,8 @@ pub struct Correspondence<'v> {
     pub decided: Pair<Arc<Decided>>,
     /// The bounding anchors, by the index of the instruction.
     pub anchors: FixedBitSet,
-    /// Writes of one place that both versions execute between the same two bounding anchors, and
-    /// that are no bounding anchors themselves. By the index of the instruction.
+    /// Writes of one place that both versions execute between the same two bounding anchors,
+    /// without being bounding anchors. By the index of the instruction.
     pub paired: FixedBitSet,
     /// For each parameter of a block created to join edges: the parameter of its successor that
     /// receives it.
@@ -33,6 +33,6 @@ pub struct Correspondence<'v> {
     /// For each parameter that only the version after has: the parameters that only the version
     /// before has and that the log replaced by it.
     pub replaced: BTreeMap<Value, SmallVec<[Value; 2]>>,
-    /// Whether a version has a write that the other version lacks or has at another place.
+    /// Whether a version has a write that is missing or elsewhere in the other version.
     pub has_lone_writes: bool,
 }

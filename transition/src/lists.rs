@@ -317,7 +317,8 @@ mod tests {
             let number = put(&mut store, list);
             let end = list.last().map_or(0, |last| last + 1);
             for count in [0, 1, 2, 5, 40] {
-                // At the end as well, where the last part may not be cut as in a longer list.
+                // At the end as well, where the last part may be cut differently than in a longer
+                // list.
                 let words =
                     (0..count).map(|_| next(end + 9)).chain((count % 2 == 1).then_some(end));
                 let words: BTreeSet<u32> = words.collect();

@@ -262,7 +262,7 @@ impl Packed {
     /// The number of a list of values, most of which were in the last list of its kind. `None` if
     /// it does not ascend.
     fn ascending(&mut self, values: &[Value], kind: usize) -> Option<u32> {
-        // Mappings of several levels have entries that land at one point, one after the other.
+        // Mappings of several levels have entries with a common landing point, one after the other.
         if let Some((known, last)) = &self.last_values[kind]
             && known == values
         {

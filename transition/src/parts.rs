@@ -1,4 +1,4 @@
-//! Parts of entries: what makers make them of, and what judges read of them.
+//! Parts of entries: the pieces from which makers build entries, and the pieces that judges read.
 //!
 //! An entry lists hundreds of values in a straight line, and computes a few. Neither maker nor
 //! judge goes through the lists of each entry: the maker hands over what changes, and the judge

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// One of two versions of a function: the one before an action log, or the one after it.
+/// A side of an action log: the version before the log, or the version after it.
 ///
 /// The name of a mapping comes from the side that it leaves. The forward mapping has its source
 /// [`Side::Before`] and its target [`Side::After`]; the backward mapping has the reverse.

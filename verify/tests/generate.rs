@@ -123,7 +123,8 @@ fn the_main_function_is_exported_and_its_arguments_fit() {
 #[test]
 fn a_weight_of_zero_leaves_the_feature_out() {
     for feature in Feature::ALL {
-        // Types also come from signatures and globals. Only those that bodies choose are counted.
+        // Types also come from signatures and globals. Only the types that bodies choose are
+        // counted.
         let weights = Weights::default().with(*feature, 0);
         for seed in 0..40 {
             let count = generate(seed, 60, &weights).planted.of(*feature);
@@ -246,7 +247,7 @@ fn assert_program_shares(total: &Statistics) {
         Feature::Irreducible => 2,
         _ => 5,
     };
-    // Facts have tests of their own, and no weight in other programs.
+    // Facts have tests of their own, and weight zero in other programs.
     for feature in Feature::ALL.iter().filter(|f| Weights::default().of(**f) > 0) {
         let share = 100 * total.programs_with[feature] / total.programs;
         assert!(share >= least(*feature), "{feature}: in {share} % of programs");

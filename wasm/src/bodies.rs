@@ -85,7 +85,7 @@ fn on_threads(
             match one.translate(context, &mut allocations, &mut budget) {
                 Ok(translated) => done.push(translated),
                 Err(_) => {
-                    // The other threads need not go on.
+                    // The other threads need not continue.
                     next.store(pending.len(), Ordering::Relaxed);
                     return None;
                 }

@@ -73,7 +73,7 @@ pub(crate) struct OffsetNotes {
     /// By instruction of the builder.
     insts: Vec<u32>,
     /// By block that a branch left open: the offset of the branch. The jump follows later, when
-    /// another branch shows that it is needed.
+    /// another branch needs it.
     left: HashMap<Block, u32>,
 }
 

@@ -120,7 +120,7 @@ fn structures_compute_the_right_results() {
                 (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br $top))) (local.get 1)",
             &[(0, 0), (1, 1), (100, 5050)],
         ),
-        // A branch carries one result, and the other one falls through.
+        // A branch carries one result, and the other result falls through.
         (
             "(block $l (result i32) (drop (br_if $l (i32.const 5) (local.get 0))) (i32.const 6))",
             &[(0, 6), (1, 5)],

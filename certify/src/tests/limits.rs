@@ -1,4 +1,4 @@
-//! Inputs that reach a limit of the search. Each loses one read, and keeps the others.
+//! Inputs that reach a limit of the search. Each input loses one read, and keeps the other reads.
 
 use super::*;
 

@@ -133,7 +133,7 @@ impl ProvedVersion<'_, '_> {
             return true;
         }
         // From the end: the accesses nearest to the point come last in preorder. A vouched access
-        // is not listed, but the one that vouches for it is, and it reaches as far.
+        // is not listed, but its voucher is, and reaches as far.
         let mut passed =
             self.accesses.unvouched.get(&address).into_iter().flatten().rev().take(MAX_ACCESSES);
         passed.any(|(i, p)| p.vouches_for(&place) && self.live().passed(self.f, *i, at))

@@ -43,7 +43,7 @@ fn is_assumed(version: &ProvedVersion<'_, '_>, data: &InstData, value: Value) ->
     matches!(data.imm, Imm::Assumed(bits, _) if version.constant(value) == Some(bits))
 }
 
-/// The assumptions of a version that the other does not make.
+/// The assumptions of a version that the other version lacks.
 pub(crate) struct Assumes {
     /// By block: the first of them.
     first: BTreeMap<Block, Inst>,

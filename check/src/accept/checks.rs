@@ -181,7 +181,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same options without one of the checks: for experiments that show that each is needed. A
+    /// The same options without one check: for experiments that show the need for each check. A
     /// relation made with them accepts wrong entries.
     #[cfg(feature = "unproved")]
     #[must_use]

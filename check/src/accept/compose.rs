@@ -2,10 +2,11 @@
 //!
 //! The claim of an entry is about the runs of its two versions, so it composes. Let M lead from p
 //! to q and N from q to r, both accepted. Suppose that p reaches a source point of M with state s.
-//! By the claim of M, q reaches the landing point with the same memory and effects, and M makes of
-//! s the state t of q there, as far as it provides values. By the claim of N, r reaches N's landing
-//! point with the same memory and effects, and N makes of t the state of r. It reads nothing of t
-//! but the values that it requires. M provides those, so the composed code computes the same.
+//! By the claim of M, q reaches the landing point with the same memory and effects. M turns s into
+//! the state t of q there, as far as M provides values. By the claim of N, r reaches N's landing
+//! point with the same memory and effects, and N turns t into the state of r. N reads nothing of t
+//! except the values that it requires. M provides all of these, so the composed code computes the
+//! same.
 //!
 //! The argument needs four conditions, which `transition::compose` tests for each pair of entries:
 //!

@@ -463,7 +463,7 @@ impl<'a> ContinuationWalk<'a> {
         }
     }
 
-    /// Checks that the environment behind an edge follows from the environment in front of it.
+    /// Checks that the environment behind an edge follows from the environment in front.
     fn edge(
         &self,
         inst: Inst,
@@ -505,8 +505,8 @@ impl<'a> ContinuationWalk<'a> {
     }
 }
 
-/// Whether an instruction may leave the version. Its exit describes a single activation, so it has
-/// no place where others wait.
+/// Whether an instruction may leave the version. Its exit describes a single activation, so it must
+/// not stand where other activations wait.
 fn leaves(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Assume | Opcode::OsrTest | Opcode::OsrExit)
 }

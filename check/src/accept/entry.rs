@@ -81,11 +81,11 @@ pub(crate) struct Judge<'r, 'a, 'c> {
     available: Pair<AvailableValues>,
     /// By value index: whether the current entry requires the value.
     required: FixedBitSet,
-    /// What the last entry has proved, for the next one.
+    /// The proofs of the last entry, for the next entry.
     last: LastEntry,
 }
 
-/// What one entry has proved for the next one (see the module documentation).
+/// The proofs of one entry, for the next entry (see the module documentation).
 #[derive(Default)]
 struct LastEntry {
     /// The source point and the target point; `None` if nothing carries over.
@@ -188,8 +188,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         Ok(())
     }
 
-    /// Whether what was proved for an entry between two points holds for this one as well: its
-    /// points stand in the same blocks, not above those, and its path binds nothing.
+    /// Whether the proofs for an entry between two points hold for this entry as well: its points
+    /// stand in the same blocks, not above those points, and its path binds nothing.
     fn is_below(&self, last: (Inst, Inst), place: (Inst, Inst)) -> bool {
         let below = |version: &ProvedVersion<'_, '_>, last: Inst, at: Inst| {
             let f = version.f;
@@ -239,7 +239,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let path = is_live.then(|| self.product.paths[self.source].from(from, inst)).flatten();
         let met = path.filter(|l| self.product.is_reached.contains(l.anchor.as_u32() as usize));
         // A point that is no instruction has failed `SourcePoint` before. Here it counts as
-        // reached, so that each check has its own failures when the other is left out.
+        // reached, so that each check has its own failures when the other check is left out.
         let reached = met.is_some() || !from.f.has_inst(inst);
         self.product.terms.require(Check::SourceReached, reached, place).map(|()| met)
     }
@@ -541,7 +541,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         }
         last.become_copy(&provides);
         (self.last.provides, self.last.changed) = (last, changed);
-        // Whether one fails is known. In order, the finding is that of the first.
+        // Whether one fails is known. In order, the finding belongs to the first failing
+        // assignment.
         if !fits {
             let mut last = None;
             for &assign in &shared.get().assigns {

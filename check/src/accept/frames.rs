@@ -9,18 +9,19 @@
 //! I there. By the claim of copies, a run of the originals on the same input then has a stack of
 //! activations: one for the instance of y, before the instruction that y stands for, and one for
 //! each caller, within its call. Every value of an activation has the contents of its name in I. So
-//! the entry gives the activations their values: it provides their names. The result is a frame
-//! entry. Each frame may continue in another version of its function, by an accepted entry there:
+//! the entry gives values to the activations: the values whose names it provides. The result is a
+//! frame entry. Each frame may continue in another version of its function, by an accepted entry
+//! there:
 //!
 //! - The innermost frame continues by composition ([`super::compose`]).
 //! - A waiting frame continues by the entry at its call, if this entry lands before the same call,
 //!   without replays. Both versions have the call as an anchor that they execute alike
 //!   (`AnchorsProved`), so the callee is the same, and the results come back to either.
 //!
-//! In the end each frame has all values that are live+ at its place. A waiting frame has the values
-//! that are live+ behind its call, less the results of the call. An entry at the frame's own point
-//! provides them by its acceptance. In all other cases [`LivePoints`] list these values, and a
-//! frame that lacks one is refused. It may have further values.
+//! In the end each frame has all values that are live+ at the frame's place. A waiting frame has
+//! the values that are live+ behind its call, less the results of the call. An entry at the frame's
+//! own point provides them by its acceptance. In all other cases [`LivePoints`] list these values,
+//! and a frame that lacks one is refused. It may have further values.
 //!
 //! *In* ([`enter_copy`]). An accepted entry leads from p to a point x of p1, and provides values of
 //! p1. By the claim of copies, I is then at the copy of x, if there is one alone, and the names of
@@ -239,7 +240,7 @@ impl CopyExit<'_> {
     }
 }
 
-/// Checks that a frame has all live values at its place, and no results of its waiting call.
+/// Checks that a frame has all live values at its place, without the results of its waiting call.
 fn require(
     composer: &mut FrameComposer<'_>,
     index: usize,

@@ -84,8 +84,7 @@ impl BlockGraph {
             let mut least = parents[v as usize];
             for edge in f.predecessors(self.blocks[v as usize]).iter().filter(|e| is_live(**e)) {
                 let u = self.number[f.inst_block(edge.inst).as_u32() as usize];
-                // A predecessor that is not reachable has no paths to it, so it does not weaken
-                // dominance.
+                // An unreachable predecessor has no paths to it, so it does not weaken dominance.
                 if u != NONE {
                     let best = evaluate(u, v + 1, &semi, &mut label, &mut ancestor, &mut path);
                     least = least.min(semi[best as usize]);
@@ -107,7 +106,7 @@ impl BlockGraph {
         }
         let mut next = vec![1u32; count];
         self.place = vec![(0, count as u32); count];
-        // Ascending, so each vertex takes the next free range within that of its dominator.
+        // Ascending, so each vertex takes the next free range within the range of its dominator.
         for v in 1..count {
             let above = idom[v] as usize;
             self.place[v] = (next[above], sizes[v]);
@@ -194,8 +193,8 @@ fn evaluate(
     let root = ancestor[top as usize];
     while let Some(u) = path.pop() {
         ancestor[u as usize] = root;
-        // The label of a vertex is the better one of its own and that of the compressed vertex
-        // above.
+        // The label of a vertex is the better label of two: its own, and the label of the
+        // compressed vertex above.
         if semi[best as usize] < semi[label[u as usize] as usize] {
             label[u as usize] = best;
         } else {

@@ -114,7 +114,8 @@ impl LiveValues {
 
     /// Whether `rest` are the values of a list that are not live, in its order.
     pub(crate) fn leaves(&mut self, list: &ValueList<'_>, rest: &[Value]) -> bool {
-        // As many as are not live, each of the list and not live: where both ascend, these are all.
+        // As many values as are not live, each in the list and not live: where both lists ascend,
+        // these are all.
         let is_one = |value: &Value| !self.has(*value) && list.has(*value);
         if list.ascends() && ascends(rest) && rest.iter().all(is_one) {
             return self.count_in(list) + rest.len() == list.len();

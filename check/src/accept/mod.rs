@@ -145,8 +145,8 @@ impl<'a, 'c> Relation<'a, 'c> {
             let classes = failure.classes.map(|classes| (Box::new(product), classes));
             return Err(Unrelated { finding: failure.finding, classes });
         }
-        // Each version has instructions of its own that may trap, so each is judged against the
-        // other one.
+        // Each version has its own instructions that may trap, so each version is judged against
+        // the other.
         let before = PendingTraps::check(&product, Side::Before, &anchors)?;
         let after = PendingTraps::check(&product, Side::After, &anchors)?;
         let traps = Pair { before, after };
@@ -225,7 +225,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             let run = (side.other(), true, &extra);
             let same_uses = extra.is_empty();
             let points = mapping.shared_entries().map(|(point, _)| point);
-            // The last condition of `is_new`: the entry at the point is the one that `fitting` has.
+            // The last condition of `is_new`: the entry at the point equals the entry of `fitting`.
             let is_known = |(index, point): (usize, Point)| {
                 same_uses && !is_new[index] && fitting.get(point).is_some_and(|e| e.is_complete)
             };

@@ -61,8 +61,8 @@ impl PathCrossing {
         let params = f.block_params(block).iter().map(|p| version.class(*p)).enumerate();
         let mut leaves: Vec<(usize, TermId)> =
             params.filter(|(_, leaf)| version.is_leaf_of(*leaf, block)).collect();
-        // `bits` finds a leaf here by binary search. Parameters that share one leaf are
-        // neighbors, and `LeafBinder` has proved that they receive one class.
+        // `bits` finds a leaf here by binary search. Parameters that share one leaf are neighbors,
+        // and `LeafBinder` has proved that they receive the same class.
         leaves.sort_unstable_by_key(|(_, leaf)| *leaf);
         let mut binds: Vec<_> =
             leaves.iter().map(|(index, leaf)| (*leaf, given(first, *index))).collect();

@@ -115,7 +115,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             met.push(follow(self, entries, &onward)?);
         }
         // Each anchor that some pair of paths ends at is visited once. The order does not matter:
-        // no check below depends on another anchor.
+        // checks below do not depend on other anchors.
         while let Some((anchor, arrival)) = met.pop() {
             if let Err(failure) = arrival {
                 self.unproved.add(anchor, failure)?;
@@ -237,7 +237,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let mut inside = None;
         let mut edges: SmallVec<[(Edge, Edge); 2]> = SmallVec::new();
         // Inside a block, each version continues with its own next instruction. Only a terminator
-        // has none, and it continues with its edges.
+        // has no next instruction; it continues with its edges.
         match (a.f.next_inst(anchor), b.f.next_inst(anchor)) {
             _ if self.unproved.has(anchor) => {}
             (Some(next_a), Some(next_b)) => {
@@ -400,7 +400,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             let path = self.paths[side].from(version, inst);
             let traps_next = path.is_some_and(|path| {
                 bindings.enter(version, &path);
-                // The memory of the other version before its anchor is the one that its trap shows.
+                // The trap of the other version shows its memory before its anchor.
                 let [own, shown] = [version.memory_before(inst), other.memory_before(path.anchor)];
                 let stays = |class: TermId| !bindings.affects(version, class);
                 let address_stays =
@@ -425,7 +425,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// value without a term is in code that was never checked.
     ///
     /// By a path argument, a version has the leaves of its own values. This test does without that
-    /// argument: with dominators that are too small it fails. No forgery shows the difference while
+    /// argument: it fails with dominators that are too small. No forgery shows the difference while
     /// dominators are exact, which `dominators_are_those_of_the_ir` tests.
     fn are_equal(&self, classes: Pair<TermId>, at: Pair<Block>) -> bool {
         let has_leaves = |side: Side| self.versions[side].is_supported_at(classes.before, at[side]);
@@ -470,8 +470,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                     continue;
                 }
                 // A version has a leaf at the anchor if the block that binds it dominates the
-                // anchor. If one version does not have the leaf there, no value of this version
-                // depends on it, and there is nothing to compare.
+                // anchor. If one version lacks the leaf there, no value of this version depends on
+                // the leaf, and the comparison is needless.
                 let is_met = |(side, version): (Side, &ProvedVersion<'_, '_>)| {
                     let at = version.f.inst_block(onward[side].anchor);
                     version.binders[leaf as usize]

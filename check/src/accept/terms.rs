@@ -189,8 +189,8 @@ impl<'c> TermTable<'c> {
         self.sums.push(self.sum_of(id));
         let term = &self.all[id as usize];
         // A merged read holds in the versions that bind its memory alone, and a read past writes
-        // may end at such a read. A fact from it would be used for both versions, even where no
-        // version has confirmed it (`a_merged_read_tells_nothing`).
+        // may end at such a read. A fact from it would serve both versions, even where no version
+        // has confirmed it (`a_merged_read_tells_nothing`).
         if matches!(term.by, By::Merged { .. } | By::Apart { .. }) {
             return;
         }

@@ -7,9 +7,9 @@
 //!
 //! A site of a version is *pending* before an anchor if this version has executed it and the other
 //! version may not yet have executed an operation of its term. On some inputs, this version has
-//! trapped by then and the other version has not. The site is *settled* when the other version has
-//! executed such an operation, with the same contents of the leaves. If a leaf of its term is bound
-//! again first, an operation of the term has other contents, and nothing can settle the site.
+//! trapped at this time and the other version has not. The site is *settled* when the other version
+//! has executed such an operation, with the same contents of the leaves. If a leaf of its term is
+//! bound again first, an operation of the term has other contents, and nothing can settle the site.
 //!
 //! The analysis is forward over anchors: [`PendingTraps::check`] computes the pending sites before
 //! every anchor as a least fixpoint. Then it proves [`Check::TrapOrder`]:
@@ -35,7 +35,8 @@ use transition::certificate::{TermId, TermKind};
 use transition::{Pair, Side};
 
 /// The largest number of terms that are searched for the leaves of a site. Beyond it, every binding
-/// counts as one of its leaves. A limit is needed because the search is repeated for each site.
+/// counts as a binding of a leaf of the site. A limit is needed because the search is repeated for
+/// each site.
 const MAX_TERMS: usize = 1024;
 
 /// The largest number of sites times anchors, which bounds the size of the sets; and the largest
@@ -165,8 +166,8 @@ impl PendingTraps {
     ) -> Result<bool, Finding> {
         let mut state = from.clone();
         state.grow(self.sites.len());
-        // Both versions count: the operation may be missing in the other one, or have other
-        // operands now.
+        // Both versions count: the other version may lack the operation, or have other operands
+        // now.
         let is_lost =
             |id| Side::BOTH.into_iter().any(|side| self.is_bound_again(id, onward, side, 0));
         let lost = from.ones().find(|id| is_lost(*id));
@@ -175,8 +176,9 @@ impl PendingTraps {
         let other = &product.versions[self.side.other()];
         let mut executed = self.executed(product, next, &onward[self.side]);
         // A site is settled from the start if the other version has executed its term before this
-        // path. It has not trapped then, and neither does the site. This holds as long as the path
-        // binds none of its leaves before the site (`a_trap_executed_before_the_path_is_settled`,
+        // path. The term has not trapped then, so the site does not trap either. This holds as long
+        // as the path binds none of its leaves before the site
+        // (`a_trap_executed_before_the_path_is_settled`,
         // `a_division_passed_on_both_paths_bars_no_entry`).
         executed.retain(|&(segment, id)| {
             let mut bound = onward[self.side].crossings().take(segment);

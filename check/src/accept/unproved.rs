@@ -110,8 +110,8 @@ impl UnprovedAnchors {
         }
         self.touched = versions.as_ref().map(|version| {
             let mut found = vec![None; version.f.block_bound()];
-            // Each way has marks of its own: a block that one way has met says nothing about the
-            // blocks of the other way.
+            // Each direction has marks of its own: a block met in one direction says nothing about
+            // the blocks of the other direction.
             for onward in [true, false] {
                 let mut met = vec![false; version.f.block_bound()];
                 for (index, unproved) in self.all.iter().enumerate() {

@@ -39,7 +39,8 @@ use transition::certificate::{By, NO_TERM, TermId, TermKind, VersionTerms};
 pub(crate) enum Support {
     /// The class has no leaves: it is a constant, computed from constants.
     Anywhere,
-    /// The deepest block that binds one of its leaves. The blocks that bind the others dominate it.
+    /// The deepest block that binds a leaf of the class. The blocks that bind other leaves dominate
+    /// it.
     Below(Block),
     /// The version does not bind some leaf of the class, or binds two leaves in blocks of which
     /// neither dominates the other. No point of this version has all leaves of the class.
@@ -405,7 +406,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         brought: &mut BTreeMap<Block, BTreeSet<TermId>>,
     ) -> Result<(), Finding> {
         let (table, place) = (&self.table, Place::Term(id));
-        // Such a term is used by the versions that bind the memory alone, so the others need not
+        // Only the versions that bind the memory use such a term, so the other versions need not
         // check it. `terms` learns nothing from it for the same reason
         // (`a_merged_read_tells_nothing`). `CrossProduct` rejects a term whose memory no version
         // binds.

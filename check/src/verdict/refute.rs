@@ -359,8 +359,8 @@ impl<'s> Scene<'s> {
         (found != Some(expected)).then_some(Witness { valuation: self.valuation, expected, found })
     }
 
-    /// A witness if two memories differ in cells that one of the memories writes. `None` if they
-    /// rest on different leaves: those may hold anything.
+    /// A witness if two memories differ in cells that a write of either memory covers. `None` if
+    /// they rest on different leaves: those may hold anything.
     fn memories_differ(&self, wanted: Vec<Layer>, found: Vec<Layer>) -> Option<Witness> {
         let ends = [wanted.last()?, found.last()?];
         let [Layer::Leaf(one, _), Layer::Leaf(other, _)] = ends else { return None };
@@ -432,7 +432,7 @@ fn run(scene: &Scene<'_>, source: Side, entry: &Entry) -> Vec<Option<Option<u64>
 /// The contents of a leaf under a valuation: special integers under even ones, random bits under
 /// odd ones.
 fn leaf_bits(product: &CrossProduct<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
-    // Two leaves that one version alone binds may stand for the same contents under two names. All
+    // Two leaves that only one version binds may stand for the same contents under two names. All
     // of them get the same contents, so that a difference cannot come from the names
     // (`leaves_of_one_version_refute_nothing`).
     let is_shared =

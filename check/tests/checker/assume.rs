@@ -155,7 +155,7 @@ fn equal_assumptions_do_not_replace_each_other() {
     let assuming =
         text.replace('A', "%w = assume.i32 %x, 7, 1").replace('B', "%z = assume.i32 %x, 7, 1");
     let plain = text.replace('A', "%w = add.i32 %x, %x").replace('B', "%z = add.i32 %x, %x");
-    // The version after the log has none of the two, and the version before has both.
+    // The version after the log has neither assumption, and the version before has both.
     let mut draft = Draft::new(&assuming, &plain);
     draft.term(Before, "w");
     draft.term(Before, "z");

@@ -213,8 +213,7 @@ fn a_trap_shows_a_write_of_the_other_version() {
 }
 
 /// The second division of the version before cannot trap, because both versions have passed the
-/// first one. Where the arms join, its divisor is no longer available, but this makes no
-/// difference.
+/// first one. Where the arms join, its divisor is no longer available, which does not matter.
 #[test]
 fn a_trap_executed_before_the_path_is_settled() {
     let text = |again: &str| {
@@ -287,7 +286,7 @@ fn a_trap_where_memory_is_the_same_shows_nothing() {
     let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
     cover(&mut draft, (Before, 3), 2, 3);
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
-    // All entries but those from after the lone write to a point where it has not executed.
+    // All entries except entries from after the lone write to a point where it has not executed.
     let held = verdicts.iter().filter(|verdict| verdict.holds()).count();
     assert_eq!((held, verdicts.len()), (2, 3), "{verdicts:?}");
 }

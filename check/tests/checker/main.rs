@@ -43,7 +43,7 @@ fn each_check_alone_stops_its_forgery() {
     let mut failures = Vec::new();
     for wrong in &all {
         let full = verdicts(wrong, wrong.options);
-        // The finding of an entry near an unproved anchor is that of the anchor.
+        // The finding of an entry near an unproved anchor is the finding of the anchor.
         let of_anchor = wrong.check == Check::AnchorsProved;
         let names = |check: Check| check == wrong.check || of_anchor;
         let stopped = full.iter().any(|v| v.finding().is_some_and(|f| names(f.check)));

@@ -46,7 +46,7 @@ fn a_merged_read_tells_nothing() {
     let (x, k, read) = (draft.term(Before, "x"), draft.term(Before, "k"), draft.term(Before, "b"));
     let nowhere = draft.leaf("nowhere", TermKind::MemoryParam, None);
     let merged = draft.like(read, nowhere, x, By::Merged { reads: Default::default() });
-    // Nor does the same read of that memory after a write that is apart.
+    // Nor does the same read of that memory after a write to a disjoint place.
     let set =
         draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, nowhere]);
     draft.like(read, set, x, By::Apart { via: [NO_TERM; 2], result: merged });
@@ -206,7 +206,7 @@ fn a_write_of_one_version_may_trap_in_front_of_a_jump() {
     let term = draft.like(result, memory, result, By::Covers { result });
     draft.write_is(Before, last, term);
     let verdicts = judged(&draft.done(Check::LoneWrite, "nothing"));
-    // All entries but those from after the lone write to a point where it has not executed.
+    // All entries except entries from after the lone write to a point where it has not executed.
     let held = verdicts.iter().filter(|verdict| verdict.holds()).count();
     assert_eq!((held, verdicts.len()), (1, 2), "{verdicts:?}");
 }

@@ -1,5 +1,6 @@
-//! Entries that follow one another and list nearly the same values. The checker looks at what they
-//! differ in, and rejects an entry that is wrong in what it has in common with a right one.
+//! Entries that follow one another and list nearly the same values. The checker looks at the
+//! differences of their lists, and rejects an entry that is wrong in the part that it has in common
+//! with a right entry.
 
 use crate::wrong::{Draft, Wrong, step};
 use check::verdict::{Check, Verdict};

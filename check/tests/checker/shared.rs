@@ -72,7 +72,7 @@ fn another_entry_at_the_point_is_judged() {
     let mut changed = Mapping::new(&right.versions.before, &right.versions.after);
     let (point, entry) = other.mappings.before.entries().next().expect("an entry");
     changed.insert(point, entry.clone());
-    // The first one is judged again after the other, which is not remembered.
+    // The first entry is judged again after the other entry, which is not remembered.
     for _ in 0..2 {
         let judge = |m: &Mapping| of("entry", &relation.judge(Before, m, &right.facts.before, &[]));
         assert_eq!(judge(&right.mappings.before), [None]);
@@ -107,7 +107,7 @@ fn a_failed_entry_fails_again() {
     }
 }
 
-/// One entry for both directions. It is right in one of them alone.
+/// One entry for both directions. It is right in one direction alone.
 #[test]
 fn an_entry_is_judged_in_each_direction() {
     let text = |s: &str| {
@@ -151,7 +151,8 @@ fn with_armed(requires: &[&str]) -> (Wrong, Vec<Mapping>) {
     (draft.done(Check::LivePlus, "armed with others"), backs)
 }
 
-/// The relation remembers the entry. What it has to provide depends on the armed mappings.
+/// The relation remembers the entry. The values that it has to provide depend on the armed
+/// mappings.
 #[test]
 fn a_shared_entry_provides_what_each_armed_mapping_requires() {
     let (wrong, backs) = with_armed(&["x", "s"]);
@@ -213,7 +214,7 @@ fn uses_by_armed_entries_do_not_hide_each_other() {
     assert_eq!(of("both", &verdicts), [lacks, lacks, None, None]);
 }
 
-/// The first entry lands behind the definition of `%s`, the second entry in front of it.
+/// The first entry lands behind the definition of `%s`, the second entry in front.
 #[test]
 fn a_value_available_further_down_is_not_available_above() {
     let text = format!(
@@ -232,7 +233,8 @@ fn a_value_available_further_down_is_not_available_above() {
     assert_eq!(of("landing", &verdicts), [None, Some(Check::AssignShape)]);
 }
 
-/// The first entry lists `%s` among the values it reads. The second one reads it, and does not.
+/// The first entry lists `%s` among the values it reads. The second entry reads `%s`, but does not
+/// list it.
 #[test]
 fn each_entry_lists_its_own_values() {
     let text = format!("{X} {{\nentry:\n%s = add.i32 %x, %y\n%t = mul.i32 %s, %y\nreturn %t\n}}\n");

@@ -136,7 +136,7 @@ fn a_path_too_long_costs_one_way() {
     }
 }
 
-/// Both versions store to `%x`, and one of them another value.
+/// Both versions store to `%x`, and one version stores another value.
 #[test]
 fn every_operand_is_compared() {
     let text = |value: &str| {

@@ -110,7 +110,7 @@ fn assumptions(
     let exit = |MadeExit { exit, index }: MadeExit| {
         let tried = index.map(|index| &search.made[index]);
         let repeated = tried.filter(|tried| tried.is_repeated);
-        // One made once more stands before the one that it repeats.
+        // A repeated assumption stands before the assumption that it repeats.
         let of = repeated.map_or(exit.inst, |tried| tried.pinned.assumption.at.inst());
         let (mut assumption, mut pins) = earlier(of).unwrap_or_default();
         if let Some(made) = &exit.assumption {

@@ -102,7 +102,7 @@ pub struct Inlined {
 /// Why a function has no version with inlined code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotInlined {
-    /// The function has no call, or no call that the policy wants.
+    /// The function has no call, or only calls that the policy rejects.
     NoCall,
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
@@ -244,7 +244,7 @@ impl InlinePlan {
             Some([base, cleaned, copy, last.function])
         };
         let whole = made(&LeftOut::default())?;
-        // The ids of the versions of the whole pipelines are taken, here as there.
+        // The ids of the versions of the whole pipelines are taken in both cases.
         if left_out.is_empty() { Some(whole) } else { made(left_out) }
     }
 }
@@ -263,7 +263,7 @@ pub fn landing_points(base: &Function, instances: &[CopyInstance]) -> BTreeSet<P
 
 /// Where frames of the function itself land: in its base. `on` leads there from the version that
 /// was inlined into. A frame of the function inlined into itself is in its base already. Both
-/// landings have all values that are live+ there, since the run may go up again from either.
+/// landings have all values that are live+ there, since the run may go up again.
 pub fn own_landing<'a>(
     base: &'a Function,
     live: &'a Checked<LivePoints>,

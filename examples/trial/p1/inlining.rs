@@ -275,7 +275,7 @@ impl Made {
                 down: &made.down,
             })
             .collect();
-        // Every fourth program has room for one activation: what its code inlines.
+        // Every fourth program has room for a single activation, enough for its inlined code.
         let usual = Limits { fuel: 4 * program.steps + 10_000, ..Limits::default() };
         let (limits, going_on_one_in) = match number % 4 {
             1 => (Limits { call_depth: 1, ..usual }, 1),

@@ -81,7 +81,7 @@ impl Layer {
 type Judge = fn(&Program, &Made) -> bool;
 
 /// The layers that run programs. A machine requires well-formed versions, so these layers detect
-/// nothing in ill-formed ones.
+/// nothing in ill-formed versions.
 pub(crate) const ORACLES: &[(Layer, Judge)] =
     &[(Layer::State, state), (Layer::Hops, hops), (Layer::Output, output)];
 

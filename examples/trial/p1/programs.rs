@@ -50,7 +50,7 @@ impl Programs {
         Programs { hand_made, size }
     }
 
-    /// A program, built again at each call, so that its versions get the same ids each time.
+    /// A program, built again at each call, so that its versions get equal ids each time.
     pub(crate) fn subject(&self, number: usize, area: &str) -> Subject {
         let parse = |names: &str| passes::parse(names).expect("a pipeline");
         let number = match number.checked_sub(directed::COUNT) {

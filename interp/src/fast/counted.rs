@@ -63,8 +63,8 @@ pub(crate) fn counted(fast: &Fast) -> Vec<CountedOp> {
 /// The counters of the operations that end with the instruction at a pc. The counters of a branch
 /// are in the order of the targets of the instruction.
 pub(crate) fn cells(ops: &[CountedOp], pc: usize) -> impl Iterator<Item = Cell> {
-    // An operation that ends there and one that does not are never in turns: the one before a
-    // group joins the group as a whole or not at all.
+    // An operation that ends there and an operation that does not never alternate: the operation
+    // before a group joins the group completely or not at all.
     let starts = (0..=pc).rev().map_while(move |start| {
         let counted = ops.get(start)?;
         (start + usize::from(counted.op.length) == pc + 1).then_some(counted)

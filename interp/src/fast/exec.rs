@@ -224,7 +224,7 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
         let length = u64::from(op.length);
         if fuel < length {
             // The remaining fuel pays only for the first instructions of a fused operation. They
-            // compute values that no one can see, so skipping them is enough.
+            // compute values that no observer sees, so skipping them is enough.
             pc += fuel as usize;
             fuel = 0;
             break FastStop::Stop(LoopStop::OutOfFuel);

@@ -120,7 +120,7 @@ impl JoinEdges {
             targets.sort_unstable();
             targets.dedup();
             // The entry never joins definitions. It is its own immediate dominator, so the second
-            // test alone would not exclude it.
+            // test alone would let it pass.
             target.extend(
                 targets.iter().filter(|t| **t != 0 && tree.idom[**t as usize] != place as u32),
             );

@@ -527,7 +527,7 @@ mod tests {
         let (one, two) = (b.declare_var(Type::I32), b.declare_var(Type::I32));
         b.switch_to(entry);
         b.def_var(one, arg);
-        // The other block sets both variables, before the entry goes on.
+        // The other block sets both variables, before the entry continues.
         b.switch_to(other);
         let read = b.use_var(one);
         b.def_var(two, read);

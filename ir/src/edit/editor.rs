@@ -206,9 +206,9 @@ impl Editor<'_> {
     }
 
     /// Announces one whole rewrite under the name of a rule. If the answer is `false`, the pass
-    /// must not make this rewrite, nor one that is only right after it. Other rewrites may follow,
-    /// each announced in turn. A pass must not announce the same rewrite again and again: without
-    /// fuel every answer is `false` ([`Editor::has_fuel`]).
+    /// must not make this rewrite, or a rewrite that is only right after it. Other rewrites may
+    /// follow, each announced in turn. A pass must not announce the same rewrite again and again:
+    /// without fuel every answer is `false` ([`Editor::has_fuel`]).
     #[must_use]
     pub fn plan(&mut self, rule: &'static str) -> bool {
         (self.origin.1, self.origin.2) = (rule, self.fuel.planned);

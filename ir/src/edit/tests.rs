@@ -296,7 +296,7 @@ fn a_rewrite_left_out_keeps_its_number_and_the_next_follows() {
     let applied = |fuel: &mut Fuel| apply(&before, &EachOnItsOwn, fuel).log().len();
     let mut fuel = Fuel::UNLIMITED.without(Some(1..2));
     assert_eq!((applied(&mut fuel), fuel.planned()), (2, 3));
-    // The fuel of a pipeline goes on counting: the numbers of this run are 3 to 5.
+    // The fuel of a pipeline continues to count: the numbers of this run are 3 to 5.
     assert_eq!((applied(&mut fuel), fuel.planned()), (3, 6));
     let mut fuel = Fuel::rewrites(2).without(Some(1..2));
     assert_eq!((applied(&mut fuel), fuel.planned(), fuel.left()), (1, 2, 0));

@@ -224,7 +224,7 @@ impl Liveness {
     /// block are not members.
     ///
     /// # Panics
-    /// When the function had no block of this or a higher id.
+    /// When the id of the block is above the ids of the function's blocks.
     pub fn live_in(&self, block: Block) -> &LiveSet {
         &self.live_in[block.index()]
     }
@@ -233,7 +233,7 @@ impl Liveness {
     /// edge argument is a member only if it is live there for another reason.
     ///
     /// # Panics
-    /// When the function had no block of this or a higher id.
+    /// When the id of the block is above the ids of the function's blocks.
     pub fn live_out(&self, block: Block) -> &LiveSet {
         &self.live_out[block.index()]
     }

@@ -169,8 +169,8 @@ fn is_available(
                 .position(inst)
                 .expect("a defined value is defined by an instruction in place");
             let defined_in = layout.insts[position as usize].1;
-            // The recorded order of instructions may be damaged. The position is the one that the
-            // walk of the lists found.
+            // The recorded order of instructions may be damaged. The walk of the lists found this
+            // position.
             if defined_in == block { position < at } else { tree.dominates(defined_in, block) }
         }
     }

@@ -83,7 +83,7 @@ fn a_variable_without_a_value_is_a_constant_zero_in_a_state() {
     b.ret(&[arg]);
     b.switch_to(lost);
     let nothing = b.use_var(unset);
-    // Nothing comes here, so the argument may be named, which no path defines.
+    // Control never comes here, so the state may name the argument, which no path defines.
     b.frame_state(FrameState::new(0, 2, vec![local(0, nothing), local(1, arg)]));
     let zero = b.constant(Type::I32, 0);
     b.ret(&[zero]);

@@ -54,7 +54,7 @@ impl Subject {
     }
 }
 
-/// One program in one round: every engine, one after the other.
+/// One program in one round: all engines in turn.
 #[derive(Clone, Copy, Debug)]
 struct RoundBlock {
     subject: Subject,

@@ -159,7 +159,7 @@ pub(super) fn judge_sample(
             let params = &base.signature(*func).params;
             let mut args =
                 arguments(seed ^ u64::from(func.as_u32()), params, CALLS).swap_remove(round);
-            // References are null, since no engine accepts those of another.
+            // References are null, since engines reject each other's references.
             let references = args
                 .iter_mut()
                 .zip(params)

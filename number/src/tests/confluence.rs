@@ -160,8 +160,8 @@ impl Values {
         accepts(opcode, ty, &types).then(|| self.push(Node::Operation(opcode, ty, args)))
     }
 
-    /// The rules that the pass may apply to a value, in its order. One that pays whoever else uses
-    /// the operands is the last.
+    /// The rules that the pass may apply to a value, in its order. A rule that pays whoever else
+    /// uses the operands is the last.
     fn applicable(&self, index: &RuleIndex, id: usize) -> Vec<(&'static Rule, RightSide<usize>)> {
         let Node::Operation(opcode, ty, args) = &self.nodes[id] else { return Vec::new() };
         let mut found = Vec::new();

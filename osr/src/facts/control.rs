@@ -83,7 +83,7 @@ impl ControlFlowReader {
     /// targets.
     pub(super) fn fold(&mut self, f: &Function, inst: Inst, keep: u32) {
         // Several targets may have been equal when the branch was folded. The log then does not
-        // tell which of them a run takes.
+        // show which of them a run takes.
         let targets = &f.inst(inst).targets;
         let same =
             (0..targets.len() as u32).filter(|i| targets[*i as usize] == targets[keep as usize]);
@@ -103,8 +103,8 @@ impl ControlFlowReader {
     /// Records that an edge was redirected past a block. `f` is the version before.
     pub(super) fn redirect(&mut self, f: &Function, skipped: Block) {
         let jump = f.terminator(skipped);
-        // Many edges may skip one block alike. One of them stands for all, so that the queries
-        // stay cheap.
+        // Many edges may skip one block alike. One edge stands for all, so that the queries stay
+        // cheap.
         if self.found.skipped.insert(jump, skipped) != Some(skipped) {
             self.found.passed_over.extend(f.block_insts(skipped));
         }

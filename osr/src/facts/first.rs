@@ -7,7 +7,7 @@ use ir::{Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// The actions that put one value in the place of another, each with the other value.
+/// The actions that replaced one value by another, each with the other value.
 pub(crate) type Replacements = SmallVec<[(u32, Value); 1]>;
 
 /// Actions that replaced an operand, with the operand before and after.
@@ -191,10 +191,10 @@ impl FirstActions {
     /// Mentions an instruction with its results, and its effect. Writes of one place may change.
     fn mention_whole(&mut self, index: u32, inst: Inst, data: &InstData) {
         self.mention(index, &[inst], &data.results);
-        // `stores` finds out later where memory differs by a write of one place. Other effects give
-        // no such place: all that stands behind them in either version may differ.
+        // `stores` finds out later where memory differs by a write of one place. Other effects name
+        // no such place: all code behind them in either version may differ.
         let is_write_of_one_place = Place::written(data.opcode, data.ty, &data.imm).is_some();
-        // An assumption that one version alone makes bars landing points behind it, and no others.
+        // An assumption of a single version bars only the landing points behind it.
         let is_assumption = data.opcode == Opcode::Assume;
         if !data.opcode.is_effect_free() && !is_write_of_one_place && !is_assumption {
             self.on_effects.get_or_insert(index as usize);

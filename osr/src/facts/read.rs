@@ -89,8 +89,8 @@ impl<'l> LogReader<'l> {
                 note_harmless(&mut self.harmless, f, *inst);
                 let up = self.dominance.precedes(f, *to, *inst);
                 let down = self.dominance.precedes(f, *inst, *to);
-                // A move between blocks of which neither dominates the other counts as both: either
-                // way, values may have become unavailable.
+                // A move between blocks without dominance in either direction counts as both: in
+                // either case, values may have become unavailable.
                 let (up, down) = if up || down { (up, down) } else { (true, true) };
                 self.moves.record(*inst, LoggedMove { at: self.index, up, down });
             }

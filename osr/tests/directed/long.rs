@@ -24,7 +24,7 @@ fn sums(values: usize) -> String {
 fn an_entry_survives_the_end_of_the_deep_search() {
     // Behind the stores the version after needs, for each sum, a product that only it has. The base
     // can give the product from its sum, which is dead there, or all of them from %l. The shallow
-    // search finds the sums. The deep search ends before it has seen them all, so the cut through
+    // search finds the sums. The deep search ends before it has seen all sums, so the cut through
     // its graph gives nothing.
     const SUMS: usize = 170;
     let base = function(&sums(SUMS));
@@ -69,7 +69,7 @@ entry:
 #[test]
 fn a_search_for_kept_values_without_end_is_too_long() {
     // Every product can be computed from the argument. The search for kept values stops before it
-    // gets there, and so does that for one value alone.
+    // gets there. So does the search for a single value.
     let base = function(STORE);
     let applied = edited(&base, |ed| add_chain(ed, 1400, value(ed.func(), "a")));
     for level in [Level::Live, Level::Avail] {

@@ -377,8 +377,8 @@ fn behind_a_moved_store_there_are_no_entries() {
         ed.hoist(stores[1], stores[0]);
     });
     let synthesis = mappings(&base, &applied, Level::Avail);
-    // In the end memory is the same. But no later store covers the moved one, so its window has no
-    // end.
+    // In the end memory is the same. But no later store covers the moved store, so its window has
+    // no end.
     for direction in [&synthesis.forward, &synthesis.backward] {
         let is_lost =
             |u: &&Unmapped| [Reason::MemoryAhead, Reason::MemoryBehind].contains(&u.reason);

@@ -26,7 +26,7 @@ fn without_the_store(base: &Function) -> Synthesis {
     mappings(base, &applied, Level::Avail)
 }
 
-/// The last store has eight bytes. No access vouches for its last four bytes, so entries do not
+/// The last store has eight bytes. No access vouches for its last four bytes, so entries never
 /// execute the store.
 fn covered_by_a_wider_store() -> String {
     OVERWRITTEN
@@ -60,7 +60,7 @@ fn nothing_is_replayed_behind_a_write_that_may_overlap() {
         assert_eq!(replayed, [base.prev_inst(end).expect("the last store")]);
         assert_eq!(entry.target.inst(), end);
     }
-    // Where the last store may trap, nothing covers the first one, and there is no entry.
+    // Where the last store may trap, nothing covers the first store, and there is no entry.
     let base = function(&covered_by_a_wider_store());
     let synthesis = without_the_store(&base);
     let behind = Point::before(inst(&base, "twice"));

@@ -35,9 +35,9 @@ impl CallCounts {
         self.calls.get(&(func, call)).copied().unwrap_or(0)
     }
 
-    /// How often a call in a function was executed when one of its calls, executed this often,
-    /// called it. The profile does not distinguish the calls of a function, so each call gets a
-    /// share. Cost: logarithmic.
+    /// How often a call in a function was executed on behalf of one call site that called the
+    /// function `executed` times. The profile does not distinguish the calls of a function, so each
+    /// call gets a share. Cost: logarithmic.
     pub fn share(&self, func: Func, call: Inst, executed: u64) -> u64 {
         let (all, runs) = (self.of(func, call), self.functions.get(&func).copied().unwrap_or(0));
         let share = u128::from(all) * u128::from(executed) / u128::from(runs.max(1));

@@ -1,8 +1,8 @@
 //! Puts the code of functions in the place of calls of them.
 //!
-//! *Does*: replaces direct calls, those in inlined code included, as [`InlinePolicy`] says: of
-//! small functions, of larger ones that nothing else calls, and with counts of a profile of larger
-//! ones where a call is hot. A function may be inlined into itself, directly or through others, a
+//! *Does*: replaces direct calls, also in inlined code, by the rules of [`InlinePolicy`]: calls of
+//! small functions, of larger functions without other callers, and, with counts of a profile, hot
+//! calls of larger functions. A function may be inlined into itself, directly or through others, a
 //! bounded number of times.
 //!
 //! *Does not*: inline functions that assume or have OSR points, or, with counts, calls that were

@@ -40,7 +40,7 @@ impl<'m> Rows<'m> {
     pub(super) fn staying(&mut self, f: &Function) -> BTreeSet<Inst> {
         let mut staying = BTreeSet::new();
         let mut so_far = RowPaths::default();
-        // In the order of the layout, which is that of control within a row.
+        // In layout order, which is control order within a row.
         for inst in f.all_insts() {
             let here = match f.inst(inst).opcode {
                 Opcode::Return => RowPaths::END,

@@ -22,8 +22,8 @@ use std::io;
 pub(crate) enum SmtValue {
     /// Its bits.
     Bits(SExpr),
-    /// The number that the bits represent, if arithmetic computes it. All NaNs are one number,
-    /// whose bits are the canonical ones.
+    /// The number that the bits represent, if arithmetic computes it. All NaNs are one number, with
+    /// the canonical bits.
     Number(SExpr),
 }
 

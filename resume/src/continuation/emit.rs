@@ -122,7 +122,7 @@ impl<'r> ContinuationEmitter<'r> {
         }
         self.builder.switch_to(entry);
         // The entry block jumps to this block, and so does the copy of the upper part. If control
-        // does not come back, the entry block itself goes on behind the landing point.
+        // does not come back, the entry block itself continues behind the landing point.
         if self.region.comes_back() && !self.region.lands_at_start() {
             self.rest = Some(self.builder.create_block());
         }
@@ -266,7 +266,7 @@ impl<'r> ContinuationEmitter<'r> {
                 self.define(result, value);
             }
         }
-        // The block was split at the landing point. Its upper part ends here and goes on in the
+        // The block was split at the landing point. Its upper part ends here and continues in the
         // lower part, which `land` has copied.
         if let Some(block) =
             block.filter(|b| *b == self.region.block && !self.region.lands_at_start())

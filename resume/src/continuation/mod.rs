@@ -234,7 +234,7 @@ pub fn continuation_with_points(
     let moved = instrumented.entry(entry).ok_or(ContinuationError::NoSuchPoint(entry.target))?;
     let origins = &instrumented.origins;
     let named = |value: Value| origins.value(value).unwrap_or(value);
-    // Constants decide branches as in the version *without* points. In the instrumented one, code
+    // Constants decide branches like in the version *without* points. In the instrumented one, code
     // behind a point that always exits is unreachable. Constants would decide too much there for a
     // run that lands in it (`points_do_not_decide_branches`).
     let result = entry::PlannedEntry::new(source, &instrumented.function, &moved).and_then(
@@ -270,7 +270,7 @@ fn made(
     let mut region = CopiedRegion::new(plan.target, plan.entry, taken)?;
     let continuation = emit::emit(name, plan, &region)?;
     let function = &continuation.function;
-    // A parameter without users stays: the signature is that of the entry.
+    // A parameter without users stays: the signature follows the entry.
     let is_dead =
         |copy: Value| function.users(copy).is_empty() && function.defining_inst(copy).is_some();
     let dead: Vec<Value> = continuation

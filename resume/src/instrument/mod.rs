@@ -149,7 +149,7 @@ impl Instrumented {
     }
 
     /// Makes an entry into the version an entry into this code, without a seal. It lands behind the
-    /// points before its instruction, so that a run does not exit again at once. `None` when the
+    /// points before its instruction, so that the run does not exit at once again. `None` when the
     /// landing point was left out. Cost: linear in the entry.
     pub fn entry(&self, entry: &Entry) -> Option<Entry> {
         let assign =
@@ -504,7 +504,7 @@ impl<'v> Copier<'v> {
             }
         }
         // The side exit is filled at once, while the values of the point are at hand; then the copy
-        // goes on in the rest.
+        // continues in the rest.
         self.builder.switch_to(exit);
         let values: Vec<Value> = spec
             .values

@@ -80,7 +80,7 @@ fn hunks(table: &Table, edit: &Edit, source: &Flat, start: usize) -> Vec<Hunk> {
         }
         if let Line::Comes(text) = line {
             if !open {
-                // A line that comes after one that goes belongs to the same hunk.
+                // An added line after a removed line belongs to the same hunk.
                 hunks.push((at..at, String::new()));
             }
             let text = switched(table, text);

@@ -1,4 +1,4 @@
-//! What is packed is read as it was, and what is no entry is not packed.
+//! Packing and reading preserves entries, and the store packs nothing that is no entry.
 
 use super::*;
 use ir::{Imm, Opcode, Type};

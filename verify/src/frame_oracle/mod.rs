@@ -282,8 +282,8 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
                     return false;
                 }
             }
-            // Where one run has trapped, the other may still come to points, and traps later. Where
-            // the optimized run has left, it comes to no point of its version any more.
+            // Where one run has trapped, the other may still come to points, and traps later. After
+            // the optimized run has left, it reaches no point of its version any more.
             let trapped = [&base, &inlined].map(|one| match one {
                 FrameAdvance::Ended(end) => end.trap().is_some(),
                 FrameAdvance::Left(_) | FrameAdvance::Lost => true,
@@ -501,7 +501,7 @@ impl FrameEnd {
     }
 
     fn same(&self, other: &FrameEnd) -> bool {
-        // Passes move instructions that trap, but not from one function to another.
+        // Passes move instructions that trap, but not between functions.
         let place = |end: &FrameEnd| match &end.outcome {
             Outcome::Trapped { site, .. } => Some(site.func),
             _ => None,

@@ -325,7 +325,7 @@ impl<'a> GeneratedBody<'a> {
             return (self.pick(Type::I32), imm);
         }
         if self.prng.chance(30) {
-            // Any of 16 words: no pass knows which, and all are in bounds.
+            // Any of 16 words: passes do not know the word, and all are in bounds.
             let raw = self.pick(Type::I32);
             let mask = self.constant(Type::I32, 0x3c);
             return (self.op(Opcode::And, Type::I32, &[raw, mask]), imm);

@@ -37,8 +37,8 @@ impl GeneratedBody<'_> {
         frame = self.loops.pop().expect("pushed above");
 
         self.rounds = outer_rounds;
-        // Three cases by the definitions that dominate the exit: none of the loop, those of the
-        // header, or all.
+        // Three cases by the definitions that dominate the exit: no definition of the loop, the
+        // definitions of the header, or all.
         if frame.exit_is_around {
             self.scope.rewind(outside);
         } else if !tests_at_latch || frame.left_early {

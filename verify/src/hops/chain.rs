@@ -46,8 +46,7 @@ impl Hopper<'_> {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut hops = Vec::new();
         // Whether the run stands at a landing point that has entries. The machine pauses before an
-        // instruction it *reaches*; this visit has no pause of its own, so it is counted here like
-        // any other.
+        // instruction it *reaches*. It does not pause for this visit, so the visit is counted here.
         let mut landed = false;
         machine.start(func, args);
         while let Some(wait) = choices.wait() {

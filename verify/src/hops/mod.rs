@@ -55,7 +55,7 @@ pub struct FunctionGraph<'a> {
     pub func: Func,
     /// The versions. Activations start in the first.
     pub versions: &'a [&'a Function],
-    /// The mappings. Several of them may have entries at one point.
+    /// The mappings. Several mappings may have entries at one point.
     pub edges: &'a [Edge<'a>],
 }
 

@@ -226,7 +226,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         true
     }
 
-    /// One version has trapped where the other has not yet. Runs the other version to its end,
+    /// One version has trapped earlier than the other version. Runs the other version to its end,
     /// which must be the same trap. An entry at a point on the way has no state to compare with,
     /// and `compare_gap` reports it. Always returns `false`.
     fn trapped_early(&mut self, mut ends: Pair<Option<Outcome>>) -> bool {
@@ -312,7 +312,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                     continue;
                 };
                 let key = (visit.func, side, entry);
-                // A run goes on from correct entries alone; another would be reported twice.
+                // Only correct entries continue a run; another entry would be reported twice.
                 match self.fire(key, &visit) {
                     Ok(()) => self.go_on(key, index, &visit),
                     Err(difference) => self.diverge(Some((key, visit.number)), difference),

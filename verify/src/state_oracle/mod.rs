@@ -17,9 +17,9 @@
 //! each entry once without a run: it has to provide the values that are live at its target point,
 //! by the [`Demand`].
 //!
-//! A trap may have moved up. Then one run ends while the other still has anchors before its trap.
-//! The other run continues alone and must end in the same trap. An entry whose source point it
-//! visits on the way has no state to compare with, and is wrong.
+//! A trap may have moved up. Then one run ends while the other run still has anchors before its
+//! trap. The other run continues alone and must end in the same trap. An entry whose source point
+//! it visits on the way has no state to compare with, and is wrong.
 //!
 //! Versions may make assumptions. An assumption made by both versions is an anchor: where it fails,
 //! both runs end. An assumption of the version after alone is no anchor. At each visit, whether the
@@ -374,7 +374,7 @@ impl<'a> Oracle<'a> {
     }
 }
 
-/// One bit for each entry, none of them set.
+/// One bit for each entry, all unset.
 fn unfired(plans: &Plans) -> Vec<Pair<FixedBitSet>> {
     let entries = |plan: &Option<Pair<plan::SidePlan>>, side: Side| {
         plan.as_ref().map_or(0, |p| p[side].entries.len())
@@ -422,8 +422,8 @@ fn instantiate(
         let index = pair.func.as_u32() as usize;
         let plan = plans[index].as_ref().expect("every pair was planned");
         machine.mark(ids[side], plan[side].watched());
-        // A run that leaves at a failing assumption goes on in the other version, and waits at its
-        // anchors.
+        // A run that leaves at a failing assumption continues in the other version, and waits at
+        // its anchors.
         if side == Side::After && plan[side].may_leave {
             machine.mark(ids[side.other()], plan[side.other()].anchors());
         }

@@ -289,8 +289,7 @@ fn wanted_at(
     for ((point, entry), fault) in mappings[side].entries().zip(&faults[side]) {
         match fault {
             None => wanted.entry(point.inst()).or_default().extend(&entry.requires),
-            // A source point that does not exist is visited by no run. Such a fault is never
-            // reported by a run.
+            // No run visits a missing source point. Such a fault is never reported by a run.
             Some(EntryFault::NoSuchPoint { point: missing }) if *missing == point => {}
             Some(_) => {
                 wanted.entry(point.inst()).or_default();

@@ -74,9 +74,9 @@ pub(crate) fn find_missing(
     missing
 }
 
-/// Adds the values that the entries of a mapping require, as uses at their source points. All of
-/// them, not just the kept ones: a use of a live value adds nothing. A required value that is
-/// unavailable at its source point adds nothing: this is a fault of its own entry, and no other
+/// Adds the values that the entries of a mapping require, as uses at their source points. Adds all
+/// required values, not only kept values: a use of a live value adds nothing. A required value that
+/// is unavailable at its source point adds nothing: this is a fault of its own entry, and no other
 /// entry could provide the value.
 fn add_required(uses: &mut BTreeMap<Inst, Vec<Value>>, mapping: &Mapping, source: &Analyses<'_>) {
     for (point, entry) in

@@ -184,7 +184,7 @@ impl Recording {
         };
         self.visits.push(visit);
         self.values.extend(point.values.iter().map(|v| view.value(*v)));
-        // Only a point with an entry has a transition from which a copy could go on.
+        // Only a point with an entry has a transition from which a copy could continue.
         let sample = point.entry.is_some() && self.sampler.takes();
         self.sampled = sample.then(|| self.visits.len() - 1);
         sample
@@ -283,7 +283,7 @@ impl Observer for GapWatcher<'_> {
             return Control::Continue;
         };
         // An activation that left at a failing assumption is in the version of the other run. Its
-        // points are not those of this side, and have no records; both runs wait at its anchors.
+        // points belong to the other side and have no records here; both runs wait at its anchors.
         if view.version() != ids[self.side] {
             let plan = &pair[self.side.other()];
             let stop = plan.point_at(inst).filter(|point| plan.points[*point as usize].anchor);

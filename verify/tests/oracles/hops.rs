@@ -322,7 +322,8 @@ fn mappings_that_say_the_same_agree() {
     assert_eq!(report.disagreement_count, 0);
     // Three instructions before the loop, ten visits of the header, nine of the body, and the end.
     assert_eq!(report.visits, 3 + 10 + 9 * 4 + 1);
-    // At one point, the target point of one mapping differs from that of the two others.
+    // At one point, the target point of one mapping differs from the target point of the two
+    // others.
     assert_eq!((report.same_point, report.other_point), (3 * report.visits - 2 * 9, 2 * 9));
     assert!(report.compared > 3 * report.same_point, "{report:?}");
     // With one entry at a point, there is nothing to compare.

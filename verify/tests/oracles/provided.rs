@@ -26,7 +26,8 @@ fn a_stale_parameter_is_found() {
     let (mut case, on_edge) = split_back_edge();
     let head = case.point_before(Opcode::BrIf);
     let [one, i, sum, next, more] = ["one", "i", "sum", "next", "more"].map(|n| case.value(n));
-    // The jump gives the header parameters their next contents; those of the last round are stale.
+    // The jump gives the header parameters their next contents; their contents from the last round
+    // are stale.
     let assigns = vec![
         copy(one),
         Assign { value: i, from: Operand::Source(next) },

@@ -44,7 +44,7 @@ struct Counter<'c> {
     sizes: TableSizes,
     /// In unreachable code, the number of structures opened within it.
     dead: Option<u32>,
-    /// The number of control operators so far. Between two of them there is one block.
+    /// The number of control operators so far. Between two control operators there is one block.
     stretch: u32,
     /// By local: the stretch that accessed it last.
     seen: LocalMap<u32>,

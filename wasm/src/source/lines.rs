@@ -238,7 +238,7 @@ impl Builder<'_> {
     /// name.
     fn path(&self, header: &Header<'_>, entry: &FileEntry<Reader<'_>>) -> Option<String> {
         let name = self.text(entry.path_name())?;
-        // Directory 0 is that of the compilation, in all versions.
+        // Directory 0 is the directory of the compilation, in all versions.
         if entry.directory_index() == 0 || name.starts_with('/') {
             return Some(name);
         }

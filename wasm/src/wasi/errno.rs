@@ -10,7 +10,7 @@ pub enum Errno {
     Acces = 2,
     /// Try again.
     Again = 6,
-    /// No such open descriptor, or one of the wrong kind.
+    /// No such open descriptor, or a descriptor of the wrong kind.
     Badf = 8,
     /// The file or directory is in use.
     Busy = 10,

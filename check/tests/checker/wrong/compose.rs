@@ -22,7 +22,7 @@ pub(crate) struct WrongComposition {
 }
 
 impl WrongComposition {
-    /// The composition with all checks, or without one of them; `None` if it is refused, or has no
+    /// The composition with all checks, or without one check; `None` if it is refused, or has no
     /// entry.
     pub(crate) fn composed(&self, without: Option<Check>) -> Option<Mapping> {
         let made = match without {

@@ -45,11 +45,9 @@ impl Lower<'_> {
     }
 
     /// Paths from the start to all loop headers, with any contents of the registers. No run takes
-    /// them. The base lacks code that the interpreter has not executed so far. Without these paths,
-    /// passes would prove facts that hold only until it executes such code, and a run that comes up
-    /// from the interpreter has executed more. Without these paths, passes would prove facts that
-    /// hold only as long as that is so, and a run that comes up from the interpreter has executed
-    /// more.
+    /// them. So far, the base has only code that the interpreter has executed. Without these paths,
+    /// passes would prove facts that hold for this code alone, and a run that comes up from the
+    /// interpreter may have executed more.
     fn entrances(&mut self) {
         let headers = self.leaders.iter().filter(|(_, is_header)| **is_header);
         let headers: Vec<Pc> = headers.map(|(pc, _)| *pc).collect();

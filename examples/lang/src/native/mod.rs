@@ -46,7 +46,7 @@ const GENERATIONS: usize = 4;
 const MOST_NESTED: usize = 200;
 
 /// A hot loop without a way up counts as this many exits: code made before the loop ran leaves in
-/// front of it.
+/// front of the loop.
 const MISSED: u32 = 10;
 
 /// When code is made.

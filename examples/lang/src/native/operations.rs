@@ -280,7 +280,7 @@ impl Lower<'_> {
     fn negate(&mut self, d: Reg, a: Operand) {
         if self.is_int(a, Operand::Small(0)) {
             let (int, zero, rest) = (self.as_int(a), self.e.int(0), self.e.int(i32::MAX));
-            // `-0` is no int32, and the negation of the least one is none.
+            // `-0` is no int32, and the negation of the least int32 is no int32.
             let bits = self.e.op(Opcode::And, Type::I32, &[int, rest]);
             let fits = self.e.op(Opcode::Ne, Type::I32, &[bits, zero]);
             self.guard(fits);
@@ -412,8 +412,8 @@ impl Lower<'_> {
         (is_object && !cases.is_many && !cases.seen.is_empty()).then(|| cases.seen.clone())
     }
 
-    /// Guards that an object has one of some shapes, and does something for each: with the address
-    /// of the slots, and the offset.
+    /// Guards that an object has one of the given shapes, and emits code for each shape, with the
+    /// address of the slots and the offset.
     fn each_case(
         &mut self,
         of: Reg,

@@ -124,8 +124,8 @@ pub(super) fn leads(mut op: Op) -> (Option<Pc>, bool) {
     (op.target().copied(), falls)
 }
 
-/// By instruction: the registers live in front of it. A handler may be reached from every
-/// instruction of its region.
+/// By instruction: the live registers in front of the instruction. A handler may be reached from
+/// every instruction of its region.
 pub(super) fn live(proto: &Proto, captured: impl Fn(u32) -> Vec<Reg>) -> Vec<Registers> {
     let mut live = vec![[0; 4]; proto.code.len() + 1];
     loop {
