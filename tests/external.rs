@@ -129,7 +129,7 @@ fn both(
     first
 }
 
-/// Every second function with a body, the remaining ones, and all of them.
+/// Every second function with a body, the remaining functions, and all functions.
 fn choices(module: &Module) -> [Vec<Func>; 3] {
     let all: Vec<Func> = module.defined().map(|(func, _)| func).collect();
     let some = |rest| {

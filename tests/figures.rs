@@ -1,5 +1,5 @@
 //! The figures of a report over generated programs: they add up at every level, and each level of
-//! the chain has at least the entries of the one below.
+//! the chain has at least the entries of the level below.
 
 use osier::driver::{NoObserver, Recipe, derive_certified};
 use osier::report::function_report;

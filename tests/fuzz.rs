@@ -127,8 +127,8 @@ fn exits_can_be_compared_alone() {
     assert!(state.backward.failing > 50 && state.backward.holding > 100, "{state:#?}");
 }
 
-/// The second speculation resolves the branches of a loop whose jump back the first one has added.
-/// No anchor of the base is left in the loop.
+/// The second speculation resolves the branches of a loop whose jump back the first speculation has
+/// added. No anchor of the base is left in the loop.
 #[test]
 fn a_loop_without_a_shared_anchor_is_left_to_chains() {
     let options = CampaignOptions {
@@ -252,7 +252,7 @@ fn a_seed_stands_for_one_case() {
     );
 }
 
-/// Every switch fires transitions, and the runs end as those without.
+/// Every switch fires transitions, and the runs end like the runs without.
 #[test]
 fn every_stress_switch_moves_runs() {
     let off = Stress::default();
@@ -373,7 +373,7 @@ fn off_by_one(edge: &mut Edge) {
 }
 
 /// The first case in which this oracle finds something. A wrong pass, if given, runs before the
-/// drawn ones.
+/// drawn passes.
 fn first_failure(
     oracle: FuzzOracle,
     wrong: Option<StaticPass>,

@@ -1,5 +1,5 @@
-//! Mappings of several levels synthesized together equal those synthesized one by one: each entry
-//! that a level takes over from the level below is the one it would have found.
+//! Mappings of several levels synthesized together equal mappings synthesized separately: each
+//! entry that a level takes over from the level below is the entry it would have found.
 
 use osier::driver::{NoObserver, Vigilance, derive};
 use osr::{
@@ -33,7 +33,7 @@ fn levels_made_together_are_those_made_apart() {
         let avail = &together[Level::Avail as usize].1;
         kept += avail.forward.mapping.entries().filter(|(_, e)| !e.kept.is_empty()).count();
     }
-    // Each level has more entries than the one below, and `avail` keeps values.
+    // Each level has more entries than the level below, and `avail` keeps values.
     assert!(entries.windows(2).all(|w| w[0] < w[1]), "{entries:?}");
     assert!(kept > 1000, "{kept}");
 }
@@ -68,7 +68,7 @@ fn a_pair_in_parts_has_the_entries_of_a_pair_at_once() {
 
 #[test]
 fn reasons_are_those_of_the_level_alone() {
-    // A level that takes over results of the one below searches fewer points. The values that it
+    // A level that takes over results of the level below searches fewer points. The values that it
     // knows to be lost are others then, and must not decide which of them is the reason.
     for (seed, pipeline) in
         [(882_151, "O2"), (882_165, "O1"), (882_190, "O1"), (882_467, "canonical")]

@@ -3,7 +3,7 @@
 use osier::wasm::ImportLimits;
 use osier::{Format, Limits, load_within};
 
-/// The limits on inputs with their options and defaults, and those on runs.
+/// The limits on inputs with their options and defaults, and the limits on runs.
 fn rows() -> Vec<(&'static str, &'static str, u64)> {
     // Destructured without `..`, so that a new limit fails to compile here until it has a row.
     let Limits { input_bytes, function_instructions, import, run } = Limits::default();

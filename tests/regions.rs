@@ -193,7 +193,7 @@ fn a_run_enters_and_leaves_the_code_of_inner_loops() {
     assert!(up >= 40 && down >= 40, "{up} up, {down} down: {made:?}");
 }
 
-/// The inner loop is left to the header of the outer one, from which alone it is entered.
+/// The inner loop is left to the header of the outer loop, the only way into the inner loop.
 const BACK_TO_HEADER: &str = "
 func @main(%n: i64, %m: i64) -> i64 {
 entry:

@@ -69,8 +69,8 @@ fn programs() -> impl Iterator<Item = (u64, Module, Func, Vec<Vec<u64>>)> {
 }
 
 /// Runs a function to its end, with pauses at counted calls and blocks: at the first visit of each,
-/// and at random ones from then on. Returns the end, the number of pauses, and the calls counted by
-/// function.
+/// and at random visits from then on. Returns the end, the number of pauses, and the calls counted
+/// by function.
 fn with_pauses(
     module: &Module,
     (program, func, args): (&Program, Func, &[u64]),

@@ -130,8 +130,8 @@ impl CertificateTerms {
             return NO_TERM;
         }
         self.table.find_op(opcode, ty, imm, args.clone()).unwrap_or_else(|| {
-            // One lone write at a time: the recursion leaves out the next one, and every step has a
-            // reason that names two terms.
+            // One lone write at a time: the recursion leaves out the next lone write, and every
+            // step has a reason that names two terms.
             let reason = self.without_covered(opcode, ty, imm, &args).map(|rest| {
                 let result = self.write(opcode, ty, imm, args_on(&args, rest));
                 (self.table.class(result), By::Covers { result })
@@ -160,7 +160,7 @@ impl CertificateTerms {
         let Some(args) = without.pop() else { return NO_TERM };
         let moved = self.moved_up((opcode, ty, imm), &args, made);
         let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
-        // Back through the memories with more covered writes, up to the one given. The table may
+        // Back through the memories with more covered writes, up to the given memory. The table may
         // have such a write in another class, made without a search for an earlier place. The new
         // term then has a reason of its own.
         for args in without.into_iter().rev() {

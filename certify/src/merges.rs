@@ -265,7 +265,7 @@ impl VersionWalk<'_, '_> {
     /// Checks the reads assumed since a mark that an edge back may refute and no later turn checks.
     /// Returns whether all hold.
     fn check_past(&mut self, mark: MergesMark) -> bool {
-        // From the last one: it is the nearest to the instruction, so if it fails, the instruction
+        // From the last read: it is the nearest to the instruction, so if it fails, the instruction
         // needs none of the others. A check may add more.
         let mut from = mark.assumed;
         while from < self.merges.assumed.len() {

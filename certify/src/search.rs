@@ -79,8 +79,8 @@ impl<'a> RelationSearch<'a> {
             let is_weaker = self.number();
             let is_contradicted = self.revise(&start);
             let before = std::mem::replace(&mut failed, self.failed());
-            // A block takes the name that it hands on to the next block unless the next one turns
-            // out to be the start of a leaf, perhaps later in the same walk.
+            // A block takes the name that it hands on to the next block, unless the next block
+            // turns out to be the start of a leaf, perhaps later in the same walk.
             let is_named_early = is_weaker && self.hands_names_on();
             if (is_contradicted || is_named_early) && failed != before {
                 continue;

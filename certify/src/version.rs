@@ -157,8 +157,8 @@ impl Assumptions {
     }
 
     /// Records the writes that are the same operation as a lone write of either version. Returns
-    /// whether there are new ones. Then everything is numbered again: a covering write leaves such
-    /// a write out wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`).
+    /// whether there are new writes. Then everything is numbered again: a covering write leaves
+    /// such a write out wherever it stands (`tests/oir/passes/dse/equal_stores_on_other_ways.oir`).
     /// Cost: linear in the instructions.
     pub(super) fn note_hidden(&mut self, writes: &Dense<Inst>, terms: &CertificateTerms) -> bool {
         let mut changed = false;
@@ -323,8 +323,8 @@ fn decided_edges(f: &Function, decided: &Decided) -> LiveEdges {
 }
 
 /// The writes of one place that are neither anchors nor paired. Classes of memory keep a paired
-/// write when a later one covers it. Without this, a load between the two and one behind them would
-/// find a part of some store in different memories
+/// write when a later write covers it. Without this, a load between the two and one behind them
+/// would find a part of some store in different memories
 /// (`tests/oir/osr/part_of_a_store_before_a_paired_write.oir`).
 fn lone_writes(f: &Function, common: &Correspondence<'_>) -> FixedBitSet {
     let mut lone = FixedBitSet::with_capacity(f.inst_bound());

@@ -4,7 +4,7 @@
 //! entries. For each entry it proves the claim of `transition::mapping`. Suppose that the source
 //! version reaches the source point. Then the target version, started on the same input, reaches
 //! the target point with the same memory and the same effects so far. The compensation code gives
-//! every provided value the contents it has there. ([`Checked`] states the one exception, about
+//! every provided value the contents it has there. ([`Checked`] states the only exception, about
 //! traps.)
 //!
 //! The checker trusts four things: the verifier of the IR ([`ir::verifier`]), the meaning of
@@ -13,7 +13,7 @@
 //! made the mappings. It shares no analysis with them: graph, dominators, liveness and paths are
 //! its own. A certificate may be forged. Every claim in it is either checked here or never used.
 //!
-//! The proof goes in five steps, and each rests on the ones before it:
+//! The proof goes in five steps, and each step rests on the steps before it:
 //!
 //! 1. *Terms* (`accept/terms.rs`, `memory.rs`). Every term belongs to its class: all terms of one
 //!    class are equal for all contents of the leaves.
@@ -37,7 +37,7 @@
 //!
 //! The folder `accept` has all modules that decide whether an entry holds, and the seal
 //! ([`Checked`]) that they alone can make. `judge` and `verdict` put its results into words, and
-//! tell refuted entries from undecided ones. A bug there can make no entry hold.
+//! distinguish refuted entries from undecided entries. A bug there can make no entry hold.
 //!
 //! A *side* is one of the two versions of a pair. A *path* consists of the instructions and jumps
 //! from a point to the next anchor (`accept/paths.rs`). [`verdict::Check`] names every check, and

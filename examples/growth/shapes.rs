@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub(crate) enum Shape {
     /// Loops in a row, each with an exit in its middle, loads, stores and arithmetic
     Loops,
-    /// Additions, each to the result of the one before
+    /// Additions, each to the result of the addition before
     Chain,
     /// Additions of constants, which fold into one
     Sums,

@@ -22,9 +22,9 @@ const INTERPRETED: u64 = 100_000;
 /// Code places: stores in front of the loop move it.
 const PLACES: usize = 8;
 
-/// A function that stores, calls the next one, computes with `width` values that are live across
-/// the call, and stores again. The stores keep each activation where it is: transitions must not
-/// execute a store twice.
+/// A function that stores, calls the next function, computes with `width` values that are live
+/// across the call, and stores again. The stores keep each activation where it is: transitions must
+/// not execute a store twice.
 fn level(name: &str, next: Option<&str>, width: usize) -> String {
     let mut text = format!("func @{name}(%a: i64, %p: i32) -> i64 {{\nentry:\n");
     text += "  store.i64 @m[%p + 8], %a\n";

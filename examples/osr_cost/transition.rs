@@ -248,7 +248,7 @@ fn up(subject: &Subject) -> Result<f64, Box<dyn Error>> {
     for _ in 0..300 {
         let mut vm = subject.vm()?;
         vm.set_tiering(Box::new(Quiet));
-        // The first run of a machine is slower than those after it.
+        // The first run of a machine is slower than later runs.
         subject.call(&mut vm, 1)?;
         without.push(subject.call(&mut vm, 1)?.0);
         vm.set_tiering(Box::new(Up(Arc::clone(&rest))));

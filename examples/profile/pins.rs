@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 }
 
 impl Subject<'_> {
-    /// Runs the program with one kind of versions; `None` for those without assumptions.
+    /// Runs the program with one kind of versions; `None` for versions without assumptions.
     fn measure(&self, pins: Option<Pins>) -> Result<Figures, Box<dyn Error>> {
         let (mut versions, mut figures) = (BTreeMap::new(), Figures::default());
         for (func, base) in self.module.defined() {

@@ -45,7 +45,7 @@ struct Figures {
     size: usize,
     /// The values that count as used although no code uses them.
     kept: usize,
-    /// The exits with an entry, and those without.
+    /// The exits with an entry, and the exits without.
     exits: [usize; 2],
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Row {
     pub(crate) killed_refuted: u64,
     /// Accepted by the checker and killed by a run: must be 0.
     pub(crate) escaped: u64,
-    /// In the rounds with the output oracle: all entries, and those killed by either oracle.
+    /// In the rounds with the output oracle: all entries, and the entries killed by either oracle.
     pub(crate) sampled: u64,
     pub(crate) sampled_state: u64,
     pub(crate) sampled_output: u64,

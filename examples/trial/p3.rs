@@ -1,6 +1,6 @@
 //! Pool P3: the checker with each of its checks left out in turn. A check whose absence lets no
-//! mutant through is redundant or untested. The mutants are random ones and hand-written ones, at
-//! least one for each check.
+//! mutant through is redundant or untested. The mutants are random and hand-written, at least one
+//! for each check.
 
 #[allow(dead_code)] // the tests of the checker use more of it
 #[path = "../../check/tests/checker/wrong/mod.rs"]

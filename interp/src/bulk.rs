@@ -71,7 +71,7 @@ impl BulkRequest {
         matches!(self.opcode, Opcode::MemoryGrow | Opcode::TableGrow)
     }
 
-    /// The fuel the operation takes beyond the one unit of every instruction, so that filling a
+    /// The fuel the operation takes beyond the single unit of every instruction, so that filling a
     /// memory costs more than adding two numbers. An operation that is out of bounds writes nothing
     /// and takes no extra fuel.
     pub(super) fn extra_fuel(&self, memories: &Memories, tables: &Tables) -> u64 {

@@ -94,7 +94,7 @@ pub struct Decoded {
     pub(super) bulk: Vec<BulkOp>,
     pub(super) traps: Vec<TrapKind>,
     pub(super) assumptions: Vec<ExpectedBits>,
-    /// Slots of a frame: one per value, and a last one that breaks cycles of moves. The constants
+    /// Slots of a frame: one per value, and a last slot that breaks cycles of moves. The constants
     /// of `fast` follow after them.
     pub(super) frame_size: u32,
     /// The code for the fast loop, which executes unobserved runs. `None` when the frame is too

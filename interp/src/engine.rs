@@ -92,8 +92,8 @@ impl Machine {
         Ok((!inst.results.is_empty()).then_some(bits))
     }
 
-    /// The fuel the operation takes beyond the one unit of every instruction. If less fuel is left,
-    /// the run is out of fuel and must not perform the operation. Cost: constant.
+    /// The fuel the operation takes beyond the single unit of every instruction. If less fuel is
+    /// left, the run is out of fuel and must not perform the operation. Cost: constant.
     ///
     /// # Panics
     /// As [`Machine::perform`].
@@ -134,7 +134,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Makes runs stop at calls of imported functions, as at calls of external ones
+    /// Makes runs stop at calls of imported functions, like at calls of external functions
     /// ([`Run::Called`](super::Run::Called)), instead of calling the host. The engine calls the
     /// function itself, between [`Machine::enter_imported`] and [`Machine::leave_imported`]; the
     /// machine is free for nested runs meanwhile. Off in a new machine.

@@ -50,7 +50,7 @@ const MARKED: u8 = Scope::Marked as u8;
 const EVERYTHING: u8 = Scope::Everything as u8;
 /// Not a scope: the loop runs unobserved and stops after one instruction.
 const STEP: u8 = 3;
-/// Not a scope: the loop counts visits, and calls the observer at those alone.
+/// Not a scope: the loop counts visits, and calls the observer at counted visits alone.
 const VISITS: u8 = 4;
 const _: () = assert!(NOTHING < STEP && MARKED < STEP && EVERYTHING < STEP);
 

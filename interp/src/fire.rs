@@ -60,7 +60,7 @@ pub enum FireError {
     OtherSource,
     /// The target version of the mapping is not the version requested.
     OtherTarget,
-    /// The entry starts at another point than this one, where the run is paused.
+    /// The entry starts at a point other than this point, where the run is paused.
     OtherPoint(Point),
     /// The paused version lacks a value that the entry reads.
     NoSuchValue(Value),

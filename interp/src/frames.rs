@@ -24,7 +24,7 @@ pub(super) struct LandingFrame {
 impl Machine {
     /// Fires an entry into frames where the run is paused, as [`Machine::fire`] fires others. `to`
     /// has the version of each frame, the innermost first. Later, returns of the inner frames go to
-    /// the outer ones. Cost: the compensation code, plus the frames.
+    /// the outer frames. Cost: the compensation code, plus the frames.
     ///
     /// # Errors
     /// See [`FireError`]. [`TransferError::StackOverflow`] also says that the frames are more

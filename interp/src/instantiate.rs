@@ -119,9 +119,9 @@ impl StorageCounts {
     }
 }
 
-/// Adds the memories, tables, globals and segments that the module declares beyond those in `has`.
-/// A memory lies in the region that `regions` returns for it, or in memory of the interpreter's
-/// own. On an error nothing is added.
+/// Adds the memories, tables, globals and segments that the module declares beyond the counts in
+/// `has`. A memory lies in the region that `regions` returns for it, or in memory of the
+/// interpreter's own. On an error nothing is added.
 pub(super) fn add_storage(
     module: &Module,
     has: StorageCounts,
@@ -157,8 +157,8 @@ pub(super) fn check_least(module: &Module, memories: &Memories) -> Result<(), In
     Ok(())
 }
 
-/// Adds memories and tables, the two kinds that a limit may reject. On an error those added so far
-/// stay; the caller removes them.
+/// Adds memories and tables, the two kinds that a limit may reject. On an error, memories and
+/// tables added so far stay; the caller removes them.
 fn add_limited(
     module: &Module,
     has: StorageCounts,

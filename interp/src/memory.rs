@@ -4,7 +4,7 @@
 //! each global and each size. A zero word contributes nothing, so fresh memory costs nothing. A
 //! store updates the digest in constant time: it subtracts the contribution of the words it
 //! touches, writes, and adds their new contribution. Equal memories have equal digests; unequal
-//! ones have equal digests with a chance of 2^-64.
+//! memories have equal digests with a chance of 2^-64.
 
 use super::host_memory::{HostMemory, ProvidedMemory};
 use super::limits::Limits;
@@ -78,7 +78,8 @@ impl OneMemory {
     }
 }
 
-/// The number and digest of memories or tables at one moment, by which `cut` removes later ones.
+/// The number and digest of memories or tables at one moment, by which `cut` removes later memories
+/// or tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) count: usize,

@@ -120,8 +120,8 @@ impl Machine {
     }
 
     /// Lets the run itself execute the function for whose results it waits: a function without a
-    /// body at the call, whose body has come since ([`Machine::take_up`]). `args` are those with
-    /// which the run stopped. Returns false, and changes nothing, when a limit forbids another
+    /// body at the call, whose body has come since ([`Machine::take_up`]). `args` are the arguments
+    /// with which the run stopped. Returns false, and changes nothing, when a limit forbids another
     /// activation. Cost: the frame.
     ///
     /// # Panics

@@ -63,9 +63,10 @@ impl Program {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// As [`Program::on_demand`], of a larger module that starts with the declarations of this one.
-    /// The two programs share the code of the common functions. Cost: linear in the new functions
-    /// and the functions whose bodies arrived, plus one pointer copy per 64 other functions.
+    /// As [`Program::on_demand`], for a larger module that starts with the declarations of this
+    /// program's module. The two programs share the code of the common functions. Cost: linear in
+    /// the new functions and the functions whose bodies arrived, plus one pointer copy per 64 other
+    /// functions.
     ///
     /// # Panics
     /// As [`Program::on_demand`].

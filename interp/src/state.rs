@@ -10,8 +10,8 @@ pub(super) struct RunState {
     pub(super) asked: bool,
     /// The function that could not be started because a limit left no room for its activation.
     pub(super) refused: Option<Func>,
-    /// Whether the exact loop must execute the run even if no one observes it. A transfer sets
-    /// this, because fast code could hide a value that the transfer forgot to assign. A call of a
+    /// Whether the exact loop must execute the run even without an observer. A transfer sets this,
+    /// because fast code could hide a value that the transfer forgot to assign. A call of a
     /// function without fast code sets it too.
     pub(super) exact: bool,
     /// Whether the values of its activations are in the layout of fast code.

@@ -73,7 +73,7 @@ impl Trace {
     }
 
     /// A digest of the effects and their order. Where memory is tracked, it covers memory at each
-    /// effect too. Equal traces have equal digests; unequal ones have equal digests with a chance
+    /// effect too. Equal traces have equal digests; unequal traces have equal digests with a chance
     /// of 2^-64.
     pub fn digest(&self) -> u64 {
         self.digest

@@ -77,7 +77,7 @@ impl Observer for PauseAtMarks {
     }
 }
 
-/// The state of a machine between two instructions. "The activation" is the innermost one.
+/// The state of a machine between two instructions. "The activation" is the innermost activation.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(super) versions: &'a [MachineVersion],

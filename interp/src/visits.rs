@@ -216,7 +216,7 @@ impl Machine {
 
     /// Makes the live values of the innermost activation readable ([`Machine::view`]) after
     /// [`Machine::run_to_visit`] has paused. The fast loop has live values in places of its own
-    /// until then, and loses dead ones. Cost: linear in the code of the version.
+    /// until then, and loses dead values. Cost: linear in the code of the version.
     pub fn show_live_values(&mut self) {
         fast::show_top(self);
     }
@@ -231,7 +231,7 @@ impl Machine {
     /// Continues the current run until it ends, calls an external function, or pauses: when a
     /// counter reaches zero, or at the next counted visit after a word of `attention` is set. The
     /// pause is before the first instruction of the function or block. The fast loop executes the
-    /// run under the conditions under which it executes unobserved ones; a run whose events are
+    /// run under the conditions under which it executes unobserved runs; a run whose events are
     /// counted ([`Machine::count`]) stays in the exact loop.
     ///
     /// # Panics

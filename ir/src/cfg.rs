@@ -191,8 +191,8 @@ impl Cfg {
 }
 
 /// A depth-first tree of the nodes that the root leads to, in preorder. On the graph of a [`Cfg`],
-/// the search is the one of [`Cfg::new`], so an ancestor in the tree also comes first in reverse
-/// postorder.
+/// the search equals the search of [`Cfg::new`], so an ancestor in the tree also comes first in
+/// reverse postorder.
 pub(crate) struct DepthFirst {
     /// By preorder number: the node.
     pub(crate) node: Vec<u32>,

@@ -18,7 +18,7 @@ const CHUNK: usize = 64;
 /// entries divided by 64.
 #[derive(Clone, Debug)]
 pub struct ChunkedMap<K, V> {
-    /// All but the last one have [`CHUNK`] entries.
+    /// All chunks but the last have [`CHUNK`] entries.
     chunks: Vec<Arc<Vec<V>>>,
     length: usize,
     keys: PhantomData<K>,
@@ -84,7 +84,7 @@ impl<K: EntityRef, V> ChunkedMap<K, V> {
         shared.map(|(chunk, _)| chunk.len()).sum()
     }
 
-    /// All ids from one on with their entries, in order. Costs nothing for those before it.
+    /// All ids from one on with their entries, in order. Ids before it cost nothing.
     pub fn iter_from(&self, first: usize) -> impl Iterator<Item = (K, &V)> {
         let chunks = self.chunks.iter().skip(first / CHUNK);
         let values = chunks.flat_map(|chunk| chunk.iter()).skip(first % CHUNK);

@@ -120,7 +120,7 @@ impl Place {
     ///
     /// In a linear memory, the second access has to end no later than the first one. This holds
     /// because memories begin at 0 and never shrink. In a host memory, it has to lie within the
-    /// first one: the byte below may belong to nobody
+    /// first access: the byte below may belong to nobody
     /// (`in_a_host_memory_only_bytes_accessed_are_vouched_for`). This holds because a byte that a
     /// run has accessed stays accessible while the run lasts.
     pub fn vouches_for(&self, other: &Place) -> bool {

@@ -76,7 +76,8 @@ impl<K: EntityRef, V> Sparse<K, V> {
                 continue;
             }
             let (mut at, mut moving) = (start, self.entries[start].take());
-            // The entry pushes out the one at its new index, and so on, until a hole takes one.
+            // The entry pushes out the entry at its new index, and so on, until a hole takes an
+            // entry.
             while let Some(entry) = moving {
                 let next = std::mem::replace(&mut to[at], NOWHERE) as usize;
                 moving = self.entries[next].replace(entry);

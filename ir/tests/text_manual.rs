@@ -171,7 +171,7 @@ fn examples_are_well_formed() {
     }
 }
 
-/// The kind after this one. The match is complete, so a new kind cannot be forgotten here.
+/// The kind after this kind. The match is complete, so a new kind cannot be forgotten here.
 fn next_kind(kind: TrapKind) -> Option<TrapKind> {
     match kind {
         TrapKind::Unreachable => Some(TrapKind::DivisionByZero),

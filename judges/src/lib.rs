@@ -4,7 +4,7 @@
 //! [`smith`] runs random modules in Osier and wasmi and compares everything observable. [`speed`]
 //! runs the corpus in Osier and wasmi and compares times. `native` compares native code with
 //! wasmtime in the same way. `engines` runs whole processes of Osier, wasmtime, node and wasmi;
-//! `exec` is the process for engines without a command. No other package depends on this one.
+//! `exec` is the process for engines without a command. No other package depends on this package.
 
 mod arguments;
 mod engine;

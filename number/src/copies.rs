@@ -104,7 +104,7 @@ impl CopyAssumptions {
     }
 
     /// Splits parameters of one leaf that receive different classes, on any edge. The largest group
-    /// keeps its number. Each other group gets a new one: parts only ever split. Returns whether
+    /// keeps its number. Each other group gets a new number: parts only ever split. Returns whether
     /// there are any. Cost: near linear in the arguments of the edges. A parameter changes its part
     /// only with at most half of the others, so it does so a logarithm of times
     /// (`chains_of_parameters_hold_all_entries`).
@@ -271,7 +271,7 @@ impl LeafParts {
         split
     }
 
-    /// Moves parameters from a part to a new one of its leaf.
+    /// Moves parameters from a part to a new part of its leaf.
     fn separate(&mut self, from: LeafPart, part: u32, moved: &[usize]) {
         for index in moved {
             if let Some(members) = self.members.get_mut(&from) {

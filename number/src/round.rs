@@ -15,9 +15,9 @@
 //!
 //! So a loop is settled before the code behind it is numbered. That code may look dead as long as
 //! the loop is not: the counter of a loop starts as a constant, and the constant never ends the
-//! loop. With turns of the whole function, each loop of a row would wait for the one before it
+//! loop. With turns of the whole function, each loop of a row would wait for the loop before it
 //! (`loops_in_a_row_take_no_rounds_of_their_own`). An inner loop takes turns within each turn of
-//! the outer one. But assumptions last, so all turns together are as many as assumptions fail, and
+//! the outer loop. But assumptions last, so all turns together are as many as assumptions fail, and
 //! one more for each loop around, up to [`MAX_AGAIN`].
 //!
 //! Assumptions only grow weaker, and classes that differ under strong assumptions differ under weak
@@ -155,7 +155,7 @@ enum TurnEnd {
 }
 
 impl<M> OpenRegion<M> {
-    /// Ends a turn, and prepares the next one if there is to be one.
+    /// Ends a turn, and prepares the next turn if there is to be one.
     fn close<'f>(&mut self, round: &mut impl NumberingRound<'f, Mark = M>) -> TurnEnd {
         let graph = round.graph();
         let block = graph.order()[self.places.start];
@@ -304,8 +304,8 @@ pub trait NumberingRound<'f> {
             return;
         }
         // Pinned parameters that receive the same classes become one leaf, as two equal loop
-        // counters do. Grouping by part too keeps those apart that a back edge was found to tell
-        // apart.
+        // counters do. Grouping by part too keeps parameters apart that a back edge was found to
+        // tell apart.
         let mut groups: BTreeMap<(u32, IncomingClasses), SmallVec<[Value; 2]>> = BTreeMap::new();
         for (index, &param) in f.block_params(block).iter().enumerate() {
             let received: IncomingClasses =

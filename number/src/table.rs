@@ -163,14 +163,14 @@ pub struct ClassTable<F: TermForm> {
     hasher: FixedState,
     rules: RuleIndex,
     /// Constants looked up last, by [`constant_slot`]: many instructions of a function define the
-    /// same ones.
+    /// same constants.
     pub(crate) recent: [Option<(Type, u64, TermIndex)>; RECENT],
 }
 
 /// Constants that a table finds without a look-up.
 const RECENT: usize = 64;
 
-/// The place of a constant among those looked up last.
+/// The place of a constant among the constants looked up last.
 fn constant_slot(bits: u64) -> usize {
     (bits ^ (bits >> 6)) as usize % RECENT
 }
@@ -259,7 +259,7 @@ impl<F: TermForm> ClassTable<F> {
         self.links.get(term as usize).map_or((term, 0), |link| link.sum)
     }
 
-    /// The terms of a class, the first one first.
+    /// The terms of a class, from the first term on.
     pub fn members(&self, class: TermIndex) -> impl Iterator<Item = TermIndex> + '_ {
         let next = |id: &TermIndex| {
             self.links.get(*id as usize).map(|link| link.next).filter(|id| *id != NO_TERM)
@@ -384,8 +384,8 @@ impl<F: TermForm> ClassTable<F> {
         self.links.push(ClassLink { next: NO_TERM, last: id, possible, sum });
         if class != id {
             let first = &mut self.links[class as usize];
-            // The bits possible in a class are those possible in all of its terms, since the terms
-            // are equal.
+            // The bits possible in a class are the bits possible in all of its terms, since the
+            // terms are equal.
             let before = (first.last, first.possible);
             (first.last, first.possible) = (id, before.1 & possible);
             self.links[before.0 as usize].next = id;

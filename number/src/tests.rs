@@ -207,7 +207,7 @@ fn each_loop_of_a_row_is_a_region() {
     assert_eq!(regions, [(1, 3), (3, 5)]);
 }
 
-/// The inner loop reaches further than the edge back to the outer one: from `c` control goes back
+/// The inner loop reaches further than the edge back to the outer loop: from `c` control goes back
 /// to `a`, or on to `d` and back to `b`.
 #[test]
 fn a_region_takes_in_all_of_an_inner_one() {

@@ -76,7 +76,8 @@ pub(crate) fn harmless_accesses(
 ) -> FixedBitSet {
     let mut harmless = FixedBitSet::with_capacity(q.f.inst_bound());
     // By address: accesses that dominate the current one, the nearest last. Dominators come first
-    // in preorder, and an access that does not dominate the current one dominates no later one.
+    // in preorder, and an access that does not dominate the current access dominates no later
+    // access.
     let mut above: BTreeMap<_, Vec<(Inst, Access)>> = BTreeMap::new();
     for inst in runs.dom.preorder().iter().flat_map(|block| q.f.block_insts(*block)) {
         // Two accesses of one class of addresses are compared under one key, the end of the chain,

@@ -21,7 +21,7 @@ pub(crate) struct LoneAssumptions {
 }
 
 impl LoneAssumptions {
-    /// The assumptions that are no anchors, but for those proved to hold. Cost: linear in the
+    /// The assumptions that are no anchors, except assumptions proved to hold. Cost: linear in the
     /// version.
     pub(crate) fn new(
         f: &Function,

@@ -27,7 +27,7 @@ const MAX_APART: usize = 16;
 const MAX_KEPT: usize = 16;
 
 /// Sets of kept values with which outcomes carry over together. The landing points tried from one
-/// source point often need different ones.
+/// source point often need different kept values.
 const MAX_KEEPERS: usize = 4;
 
 /// The last source point of a deriver, and the dependencies of its outcomes.
@@ -39,7 +39,7 @@ pub(crate) struct CarriedOutcomes {
     live: Vec<Value>,
     /// By value: the last of its dependents in `links`.
     dependents: Scratch<u32>,
-    /// Dependents, each with the index of the one before.
+    /// Dependents, each with the index of the dependent before.
     links: Vec<(Value, Option<u32>)>,
     /// The last source point.
     point: Option<Point>,
@@ -164,9 +164,9 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.carried.live.extend_from_slice(here.live_values());
     }
 
-    /// Forgets the kept values unless the point is a little below the last one in its block, and
-    /// the search has looked at no value that is defined between the two: which values can be kept
-    /// depends on those available.
+    /// Forgets the kept values unless the point is a little below the last point in its block, and
+    /// the search has looked at no value defined between the two: the values available decide which
+    /// values can be kept.
     fn touch_defined(&mut self, here: &SourcePoint) {
         let f = self.p.f;
         let (last, to) = (self.carried.point, here.point().map(Point::inst));

@@ -152,7 +152,7 @@ pub(crate) type NameTable = SecondaryMap<Value, Option<Value>>;
 pub(crate) fn name_tables(claim: &CopyClaim) -> (Vec<NameTable>, NameTable) {
     let names = |instance: &CopyInstance| {
         let mut table = NameTable::new();
-        // The last one first, so that the table grows once.
+        // The last value first, so that the table grows once.
         instance.values.iter().rev().for_each(|(of, name)| table[*of] = Some(*name));
         table
     };

@@ -53,8 +53,8 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The nodes of the smallest cut, if it has fewer than `most`. Of several it is the one nearest
-    /// to the wanted nodes.
+    /// The nodes of the smallest cut, if it has fewer than `most`. Of several smallest cuts, it is
+    /// the cut nearest to the wanted nodes.
     pub(crate) fn cut(
         mut self,
         graph: &mut KeepGraph<'_, '_, '_>,

@@ -359,7 +359,8 @@ impl<'a, 'v> Deriver<'a, 'v> {
             SearchNode::Rest(index) => self.rest.get(index as usize),
             SearchNode::Here(value) => self.read.get(value.as_u32() as usize),
         };
-        // `avail` adds kept values alone, and those forget all outcomes ([`Deriver::restart`]).
+        // `avail` adds only kept values, and a kept value forgets all outcomes
+        // ([`Deriver::restart`]).
         settled.filter(|s| self.level < s.lacks || s.lacks == Level::Avail)
     }
 

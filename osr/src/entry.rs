@@ -165,7 +165,7 @@ impl<'g> EntryGoal<'g> {
 pub(crate) type Derivation = Vec<u32>;
 
 /// Derives every value that an entry needs, without keeping any. `derived` receives the derivation.
-/// The error is a lost value; with `is_blamed`, the first one in the order of the goal.
+/// The error is a lost value; with `is_blamed`, the first lost value in the order of the goal.
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
@@ -201,9 +201,9 @@ pub(crate) struct LastKept {
 }
 
 impl LastKept {
-    /// Whether a landing point that costs as the last one needs no search, and is no better.
-    /// `least` is the cost of the best entry. Takes the nodes of the search from the budget, as
-    /// [`derive_keeping`] does.
+    /// Whether a landing point that costs as much as the last landing point needs no search, and is
+    /// no better. `least` is the cost of the best entry. Takes the nodes of the search from the
+    /// budget, as [`derive_keeping`] does.
     pub(crate) fn is_no_better(
         &self,
         (deriver, keeper): (&mut Deriver<'_, '_>, &Deriver<'_, '_>),
@@ -238,10 +238,10 @@ pub(crate) fn least_keeping_cost(
     (forced, 0, size.saturating_sub(forced))
 }
 
-/// As [`least_keeping_cost`], given an entry from the same source point with this cost, which keeps
-/// values to provide lost ones. If this goal loses all of these too, it takes as many kept values:
-/// what gives all gives some, and from one source point both searches choose the same ways to
-/// compute a value.
+/// Like [`least_keeping_cost`], given a known entry from the same source point, its cost, and the
+/// lost values for which it keeps values. If this goal loses all of these too, it takes as many
+/// kept values: what gives all gives some, and from one source point both searches choose the same
+/// ways to compute a value.
 pub(crate) fn least_cost_of_more(
     goal: &EntryGoal<'_>,
     lost: &[Value],

@@ -17,8 +17,8 @@
 //! - An inserted mapping has no such history. Insertion drops entries that break the property, of
 //!   any edge, until none does.
 //!
-//! For the same reason, edges of a graph compose wherever the second has an entry: the values which
-//! that entry requires are live+, and the first one provides them.
+//! For the same reason, edges of a graph compose wherever the second edge has an entry: the values
+//! that this entry requires are live+, and the first edge provides them.
 
 use crate::copies::{CopyLink, LinkedUses, name_tables, places};
 use crate::level::Level;
@@ -303,12 +303,12 @@ impl<'v> VersionGraph<'v> {
     }
 
     /// Drops the entries of built and inserted edges for which `keep` returns `false`, such as
-    /// those a judge has not proved. Composed edges are composed again from the entries that
+    /// entries that a judge has not proved. Composed edges are composed again from the entries that
     /// remain. `keep` receives the edge with its index in [`VersionGraph::edges`], since there may
     /// be several between two versions. No entry loses a value that it provides, and live+ only
     /// shrinks, because a dropped entry requires nothing. Cost: linear in the entries.
     pub fn retain(&mut self, mut keep: impl FnMut((usize, &Edge), Point, &Entry) -> bool) {
-        // In the order of addition: a composed edge follows the edges of its path, so those are
+        // In the order of addition: a composed edge follows the edges of its path, which are thus
         // final when it is composed again.
         for index in 0..self.edges.len() {
             let edge = &self.edges[index];

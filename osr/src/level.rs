@@ -20,7 +20,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Every level, each including the one before.
+    /// Every level, each including the level before.
     pub const ALL: [Level; 5] =
         [Level::Empty, Level::Live, Level::LiveE, Level::Alias, Level::Avail];
 

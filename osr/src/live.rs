@@ -86,7 +86,7 @@ pub(crate) fn add_required(mapping: &Mapping, uses: &mut ExtraUses) {
 /// The live values at points of a version, ascending.
 #[derive(Default)]
 pub(crate) struct LiveTable {
-    /// By instruction index, from the first one on that has a place.
+    /// By instruction index, from the first instruction with a place.
     at: Vec<Box<[Value]>>,
     first: usize,
     /// The live values of all sets.

@@ -123,8 +123,8 @@ impl<'v> Analyzed<'v> {
         self.vouches_among(access, at, MAX_ACCESSES)
     }
 
-    /// In a host memory, each access vouches for its own bytes alone, and a checker looks at the
-    /// nearest ones. The answer is `false` where there are more
+    /// In a host memory, each access vouches for its own bytes alone, and a checker looks only at
+    /// the nearest accesses. The answer is `false` where there are more
     /// (`many_fields_of_a_host_memory_cost_no_entry`).
     fn vouches_among(&self, access: &Access, at: Point, first: usize) -> bool {
         let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());

@@ -87,7 +87,7 @@ impl PairedWrites {
         self.covers.get(&write).copied().filter(|cover| self.has(*cover))
     }
 
-    /// Makes every write behind [`MAX_ROW`] paired ones in a row an anchor again.
+    /// Makes every write behind [`MAX_ROW`] paired writes in a row an anchor again.
     fn shorten_rows(&mut self, block: impl Iterator<Item = Inst>, anchors: &FixedBitSet) {
         let mut row = 0;
         for inst in block.filter(|i| anchors.contains(i.as_u32() as usize)) {
@@ -105,15 +105,15 @@ struct PairSearch<'a, 'v> {
     versions: &'a Pair<Analyzed<'v>>,
     facts: &'a Facts,
     anchors: &'a FixedBitSet,
-    /// The anchors already tested for pairing, since many windows may hold an anchor, and the
-    /// pairable ones of these.
+    /// The anchors already tested for pairing, since many windows may hold an anchor; and the
+    /// pairable anchors among them.
     asked: FixedBitSet,
     pairable: FixedBitSet,
 }
 
 impl PairSearch<'_, '_> {
-    /// The write that covers a lone write of the version before, as the last of those to pair for
-    /// it: the others stand before it in its gap.
+    /// The write that covers a lone write of the version before, as the last of the writes to pair
+    /// for it: the others stand before it in its gap.
     fn covering(&mut self, write: Inst) -> Option<SmallVec<[Inst; MAX_ROW]>> {
         let f = self.versions.before.f;
         let place = written(f, write)?;

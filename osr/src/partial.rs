@@ -5,9 +5,9 @@
 //! all live values at all points, and of all entries, take 100 bytes for each value at each point.
 //!
 //! Such a pair is mapped in *parts*: some of its points at a time, with the lists of live values
-//! for these points and for those where their entries may land. Between the parts stay liveness
-//! between blocks, the values that entries require and that are not live, and the entries. These
-//! are packed ([`EntryStore`]). The mapping equals the mapping made at once
+//! for these points and for the points where their entries may land. Between the parts stay
+//! liveness between blocks, the values that entries require and that are not live, and the entries.
+//! These are packed ([`EntryStore`]). The mapping equals the mapping made at once
 //! (`a_pair_in_parts_has_the_entries_of_a_pair_at_once`).
 //!
 //! Two limits remain: of the live values at all points, for time, and of the words of the packed
@@ -38,7 +38,7 @@ pub struct MappingLimits {
     /// Beyond that, the live values at the source points of a part.
     pub part: usize,
     /// The live values at the source points of both versions: at most so many have entries. Each
-    /// costs a few steps, and those at the landing points as many again.
+    /// such value costs a few steps, and each live value at the landing points as many again.
     pub values: usize,
     /// The words of the packed entries of all levels, at four bytes.
     pub words: usize,
@@ -397,8 +397,8 @@ fn spread(points: &[Point], size: impl Fn(&Point) -> usize, values: usize) -> BT
 }
 
 impl SearchResult {
-    /// Counts these points of the version that the mapping leaves from, or all, instead of those
-    /// chosen. The other points have no entry, for the reason [`Reason::ManyValues`].
+    /// Counts these points of the version that the mapping leaves from, or all points, instead of
+    /// the chosen points. The other points have no entry, for the reason [`Reason::ManyValues`].
     fn count_all_points(&mut self, pair: &VersionPair<'_>, asked: Option<&Pair<BTreeSet<Point>>>) {
         let (mut reachable, mut unreachable) = points_of(pair, self.from);
         if let Some(asked) = asked.map(|asked| &asked[self.from]) {
@@ -420,7 +420,7 @@ impl SearchResult {
 }
 
 /// The reachable points of the version on side `from`, in the order of the function, and the number
-/// of unreachable ones.
+/// of unreachable points.
 pub(crate) fn points_of(pair: &VersionPair<'_>, from: Side) -> (Vec<Point>, usize) {
     let f = pair.source(from).f;
     let (mut reachable, mut unreachable) = (Vec::new(), 0);

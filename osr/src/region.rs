@@ -52,8 +52,8 @@ impl LoopRegion {
         self.blocks.iter().map(|block| version.block_insts(*block).count()).sum()
     }
 
-    /// All points of the blocks to which a run comes when it leaves the loop: those to ask for an
-    /// entry to the base. Linear in these blocks.
+    /// All points of the blocks to which a run comes when it leaves the loop: points for which to
+    /// request an entry to the base. Linear in these blocks.
     pub fn exit_points(&self, version: &Function) -> BTreeSet<Point> {
         let insts = self.exits.iter().flat_map(|block| version.block_insts(*block));
         insts.map(Point::before).collect()

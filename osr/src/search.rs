@@ -481,8 +481,8 @@ impl<'a, 'v> Planner<'a, 'v> {
         if let Some(assumption) = self.q.lone_assumptions.before(self.q.f, target) {
             return Some(Obstacle { inst: Some(assumption), ..Obstacle::new(Reason::NotAssumed) });
         }
-        // The target version must have executed every paired write that the source version has, and
-        // those that cover its lone writes.
+        // The target version must have executed every paired write that the source version has
+        // executed, and the writes that cover its lone writes.
         let behind = self.q.lone_writes.open(target.inst());
         let paired = &self.pair.paired;
         let lacks = |write: &Inst| !behind.contains(&paired.cover(*write).unwrap_or(*write));
@@ -492,8 +492,8 @@ impl<'a, 'v> Planner<'a, 'v> {
         self.unreplayable(point, target, crosses, &self.replays(point, target))
     }
 
-    /// The writes that an entry from `point` to `target` replays: those whose windows hold the
-    /// landing point, without the paired ones that the source version has executed, too.
+    /// The writes that an entry from `point` to `target` replays: the writes whose windows hold the
+    /// landing point, except paired writes that the source version has executed, too.
     fn replays(&self, point: Point, target: Point) -> Replays<'a> {
         let (done, open) = (self.p.lone_writes.open(point.inst()), &self.q.lone_writes);
         let open = open.open(target.inst());

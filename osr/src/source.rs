@@ -93,7 +93,7 @@ impl SourcePoint {
         self.bindings.is_empty() && self.far.is_none()
     }
 
-    /// The point; `None` before the first one.
+    /// The point; `None` before the first point.
     pub(crate) fn point(&self) -> Option<Point> {
         self.point
     }
@@ -139,9 +139,9 @@ impl SourcePoint {
         let target = p.f.target(jump.edges[0]);
         let params = p.f.block_params(target.block);
         // All parameters at once: each argument is looked up before any parameter is bound. Binding
-        // one by one would give the second parameter of a swap the first one's new value
-        // (`from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first`). Where several
-        // edges may be taken, their arguments have to agree.
+        // the parameters in turn would give the second parameter of a swap the first parameter's
+        // new value (`from_a_block_on_a_back_edge_parameters_are_bound_by_the_jump_first`). Where
+        // several edges may be taken, their arguments have to agree.
         let received = |index: usize| {
             let mut args = jump.edges.iter().map(|e| self.readable(p, p.f.target(*e).args[index]));
             let first = args.next().unwrap_or(Here::Absent);
@@ -221,7 +221,7 @@ impl SourcePoint {
         Some((alternative, self.level_of(here)))
     }
 
-    /// The one alternative for an operation on the path.
+    /// The single alternative for an operation on the path.
     pub(crate) fn rest_alternative(&self, number: u32) -> Alternative {
         let op = &self.rest[number as usize];
         let args = op.args.iter().map(|here| match here {

@@ -1,9 +1,9 @@
 //! Whole mappings: makes all mappings between a set of versions together, to one fixpoint.
 //!
 //! An entry provides *live+*: the values live at the landing point when the target version's own
-//! armed entries count as uses of the values they require. Those entries belong to the mappings
-//! that leave the target version, wherever they lead. So the mappings between a set of versions
-//! depend on each other.
+//! armed entries count as uses of the values they require. These armed entries belong to the
+//! mappings that leave the target version, wherever they lead. So the mappings between a set of
+//! versions depend on each other.
 //!
 //! Example: an entry that leaves q keeps `v`, which is dead in q. Every entry that lands in q above
 //! that point must provide `v`, and may have to keep a value of its own version for it.
@@ -47,9 +47,9 @@ pub struct SynthesizedMapping {
 /// The mappings of a pair of versions at one level.
 #[derive(Clone, Debug)]
 pub struct Synthesis {
-    /// From the version before the log to the one after.
+    /// From the version before the log to the version after it.
     pub forward: SynthesizedMapping,
-    /// From the version after the log to the one before.
+    /// From the version after the log to the version before it.
     pub backward: SynthesizedMapping,
 }
 
@@ -124,8 +124,8 @@ fn both_ways(made: Vec<SearchResult>) -> (Level, Synthesis) {
 }
 
 /// Makes the mappings at several levels, each as [`synthesize`] makes it. The result has each level
-/// once, lowest first. Cost: less than the levels one by one; liveness is computed once, and a
-/// level takes over entries that the one below proved to be the best.
+/// once, lowest first. Cost: less than all levels separately; liveness is computed once, and a
+/// level takes over entries that the level below proved to be the best.
 pub fn synthesize_levels(pair: &VersionPair<'_>, levels: &[Level]) -> Vec<(Level, Synthesis)> {
     synthesize_within(pair, levels, MappingLimits::default())
 }
@@ -281,7 +281,7 @@ fn make_levels<'p, 'v>(
     made
 }
 
-/// The searches of each level after their first round, one for each arrow. Those from or to
+/// The searches of each level after their first round, one for each arrow. Searches from or to
 /// versions in `too_long` have given up.
 fn started<'p, 'v>(
     arrows: &[Arrow<'p, 'v>],

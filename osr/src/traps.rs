@@ -56,9 +56,9 @@ pub(crate) struct Traps {
 #[derive(Debug, Default)]
 pub(crate) struct PassedTraps {
     /// By block: the instruction of a source point at which the source version has passed all traps
-    /// of the block and of those above. The source version has also passed them at all points that
-    /// the instruction dominates. Without this note, each point behind a row of loops would test
-    /// each trap that a pass has hoisted out of a loop.
+    /// of the block and of the blocks above. The source version has also passed them at all points
+    /// that the instruction dominates. Without this note, each point behind a row of loops would
+    /// test each trap that a pass has hoisted out of a loop.
     at: SecondaryMap<Block, PackedOption<Inst>>,
     /// The witnesses tested: a measure of cost, like [`Traps::entered`].
     asked: usize,
@@ -66,7 +66,7 @@ pub(crate) struct PassedTraps {
 
 impl Traps {
     /// Finds the traps for landings in `q` from `p`. Cost: near linear in the instructions of `q`,
-    /// plus the blocks of each window and those on the way to them.
+    /// plus the blocks of each window and the blocks on the way to them.
     pub(crate) fn new(
         p: &Analyzed<'_>,
         q: &Analyzed<'_>,
@@ -154,9 +154,9 @@ impl Traps {
             return;
         }
         // Through all edges, back edges included: in the next iteration the target version has
-        // executed the instruction, and the source version perhaps not yet.
-        // Only where it may still leave the blocks that the instruction dominates: those behind a
-        // loop in a row are all dominated, and there are many.
+        // executed the instruction, and the source version perhaps not yet. Only where it may still
+        // leave the blocks that the instruction dominates: the blocks behind a loop in a row are
+        // all dominated, and there are many.
         let leaves = |b: &Block| !runs.dom.dominates(block, *b) || reached.leave(*b, block);
         let mut work: Vec<Block> = q.entered_from(facts, block).filter(leaves).collect();
         if work.is_empty() {
@@ -229,7 +229,8 @@ impl Traps {
 }
 
 impl PassedTraps {
-    /// Whether the source version has passed all traps of a block and of those above, at a point.
+    /// Whether the source version has passed all traps of a block and of the blocks above, at a
+    /// point.
     fn holds(&self, block: Block, p: &Analyzed<'_>, point: Point) -> bool {
         let noted = self.at[block].expand();
         noted.is_some_and(|at| at == point.inst() || p.dom.inst_dominates(p.f, at, point.inst()))

@@ -472,7 +472,7 @@ fn insertion_drops_entries_that_do_not_provide_live_plus() {
     assert!(left.len() + dropped.len() == alone.len() + 1 && !left.is_empty(), "{dropped:?}");
     assert_eq!(graph.lacking(), []);
     // The other way around: inserted entries keep values too, and built entries that do not provide
-    // those are dropped.
+    // these values are dropped.
     let there = graph.edge(base, keeps).expect("built").mapping.clone();
     let mut apart =
         VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");

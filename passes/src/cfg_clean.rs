@@ -183,7 +183,8 @@ impl Work {
 
     /// Whether a block joins edges and is the only way into a loop. `licm` needs such a block as a
     /// preheader. Besides, the parameters of the loop header would be equal to the parameters of
-    /// the removed join, and certificates cannot name those (`keeps_the_join_before_a_loop`).
+    /// the removed join, and certificates cannot name removed parameters
+    /// (`keeps_the_join_before_a_loop`).
     fn joins_before_loop(&self, function: &Function, block: Block) -> bool {
         let (end, target) = (function.terminator(block), function.successors(block)[0].block);
         let leads_back =
@@ -267,7 +268,7 @@ fn is_empty(function: &Function, block: Block) -> bool {
     function.block_params(block).iter().all(only_here)
 }
 
-/// The only target of a branch that has several equal ones.
+/// The only target of a branch that has several equal targets.
 fn foldable_to(function: &Function, block: Block) -> Option<Block> {
     let data = function.inst(function.terminator(block));
     let is_branch = matches!(data.opcode, Opcode::BrIf | Opcode::Switch);

@@ -119,8 +119,8 @@ impl DominatorScopes for CseWalk<'_> {
 }
 
 impl CseWalk<'_> {
-    /// The replacements as (removed, remaining), in an order in which each is correct after those
-    /// before it.
+    /// The replacements as (removed, remaining), in an order in which each is correct after the
+    /// replacements before it.
     fn run(function: &Function) -> Vec<(Value, Value)> {
         let dom = DomTree::new(function, &Cfg::new(function));
         let leader = vec![None; function.value_bound()];
@@ -160,9 +160,9 @@ impl CseWalk<'_> {
         self.found.push((before, after));
     }
 
-    /// Finds the parameters of a block that receive on every edge the same as an earlier one.
-    /// Around a loop, two parameters that pass themselves on are assumed equal, which induction
-    /// over the iterations justifies.
+    /// Finds the parameters of a block that receive the same argument as an earlier parameter on
+    /// every edge. Around a loop, two parameters that pass themselves on are assumed equal, which
+    /// induction over the iterations justifies.
     fn equal_params(&mut self, block: Block) {
         let function = self.function;
         let params = function.block_params(block);

@@ -65,9 +65,9 @@ impl Pass for Dse {
     }
 }
 
-/// Deletes all overwritten stores but those to keep. Stops at the first refused deletion and
-/// returns its store: it may observe that an earlier store is missing, so the caller decides on the
-/// others anew.
+/// Deletes all overwritten stores except the stores to keep. Stops at the first refused deletion
+/// and returns its store: it may observe that an earlier store is missing, so the caller decides on
+/// the others anew.
 fn delete_overwritten(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
     for store in OverwriteSearch::run(ed.func(), kept) {
         if !ed.plan("overwritten") {
@@ -99,7 +99,8 @@ enum Sight {
 }
 
 impl OverwriteSearch<'_> {
-    /// The stores to delete, in an order in which each deletion is correct after those before it.
+    /// The stores to delete, in an order in which each deletion is correct after the deletions
+    /// before it.
     fn run(function: &Function, kept: &BTreeSet<Inst>) -> Vec<Inst> {
         let dom = DomTree::new(function, &Cfg::new(function));
         let mut search = OverwriteSearch {
@@ -290,15 +291,15 @@ fn vouches(function: &Function, inst: Inst, other: Inst) -> bool {
 }
 
 /// The voucher of each access that has one. Candidates are the dominating accesses with at least as
-/// many bytes at the same address; the voucher is the first of those with most bytes.
+/// many bytes at the same address; the voucher is the first candidate with most bytes.
 fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
     // A block to enter, or the table entry to restore once the subtree of a block is done.
     enum VoucherStep {
         Enter(Block),
         Restore((Memory, Value), Option<(Access, Inst)>),
     }
-    // By address: of the accesses that dominate the current block, the one with most bytes. The
-    // walk only looks keys up, so hash order cannot reach the output.
+    // By address: among the accesses that dominate the current block, the access with most bytes.
+    // The walk only looks keys up, so hash order cannot reach the output.
     let mut table: HashMap<(Memory, Value), (Access, Inst)> = HashMap::new();
     let mut found = BTreeMap::new();
     let mut steps = vec![VoucherStep::Enter(function.entry())];

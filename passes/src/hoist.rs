@@ -160,7 +160,7 @@ fn move_up(ed: &mut Editor<'_>, dom: &DomTree, inst: Inst, to: Block) -> Value {
     ed.func().inst(inst).result().expect("a hoisted instruction has one result")
 }
 
-/// Replaces equal operations by a result. Returns the remaining users of the replaced ones.
+/// Replaces equal operations by a result. Returns the remaining users of the replaced operations.
 fn merge(ed: &mut Editor<'_>, result: Value, equal: &[Inst]) -> BTreeSet<Inst> {
     let mut changed = BTreeSet::new();
     for &other in equal {

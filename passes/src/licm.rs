@@ -57,8 +57,8 @@ impl Pass for Licm {
     }
 }
 
-/// Moves all operations but those to keep. Stops at the first refused move and returns its
-/// operation: the later moves may rely on it, so the caller plans them anew.
+/// Moves all operations except the operations to keep. Stops at the first refused move and returns
+/// its operation: the later moves may rely on it, so the caller plans them anew.
 fn move_out(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
     for hoist in plan(ed.func(), kept) {
         if !ed.plan(hoist.rule) {

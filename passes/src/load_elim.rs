@@ -22,8 +22,8 @@
 //!
 //! *Why correct*: [`ir::memory_ssa::Clobbers`] names a definition (a write, a merge or the entry)
 //! that dominates the read. No write between the definition and the read changes the place. Two
-//! equal reads with the same definition read the same contents. The first dominates, so its latest
-//! result is the one of the same iteration. The operand of a dominating write is available
+//! equal reads with the same definition read the same contents. The first read dominates, so its
+//! latest result belongs to the same iteration. The operand of a dominating write is available
 //! likewise. A read that may trap goes too: an access of the same bytes at the same address
 //! dominates it and has not trapped.
 //!
@@ -113,8 +113,8 @@ impl DominatorScopes for ReadWalk<'_> {
 }
 
 impl ReadWalk<'_> {
-    /// The reads with known values, in an order in which each replacement is correct after those
-    /// before it.
+    /// The reads with known values, in an order in which each replacement is correct after the
+    /// replacements before it.
     fn run(mut self, dom: &DomTree) -> Vec<KnownRead> {
         walk_scopes(dom, self.function.entry(), &mut self);
         self.found

@@ -1,10 +1,10 @@
 //! Loop canonicalization.
 //!
-//! *Does*: gives every reducible loop a *preheader* (a block outside the loop whose only successor
-//! is the header, and whose edge is the only one into the loop), a single latch edge, and dedicated
-//! exits (the target of an exit edge has no predecessor outside the loop), each only where missing.
-//! [`LoopCanon::PREHEADERS`] is the form that only creates preheaders, and only those into which
-//! `licm` would move an operation: each preheader costs a jump on the way in.
+//! *Does*: gives every reducible loop three properties, each only where missing. A *preheader* is a
+//! block outside the loop whose only successor is the header, and whose edge is the only edge into
+//! the loop. There is a single latch edge. Exits are dedicated: the target of an exit edge has no
+//! predecessor outside the loop. [`LoopCanon::PREHEADERS`] is the form that only creates preheaders
+//! into which `licm` would move an operation: each preheader costs a jump on the way in.
 //!
 //! *Does not*: touch irreducible loops.
 //!
@@ -110,7 +110,7 @@ fn preheader_groups(function: &Function, is_wanted: impl Fn(Block) -> bool) -> V
     missing.map(|l| entering_edges(function, &forest, l)).collect()
 }
 
-/// For each reducible loop with several back edges, those edges.
+/// For each reducible loop with several back edges, these back edges.
 fn latch_groups(function: &Function) -> Vec<Vec<Edge>> {
     let forest = LoopForest::new(function, &Cfg::new(function));
     let mut groups = Vec::new();

@@ -58,14 +58,15 @@ impl Pass for Sink {
     }
 }
 
-/// Moves all operations but those to keep. Stops at the first refused move and returns its
-/// operation: its operands have a use above now, so the caller plans the other moves anew.
+/// Moves all operations except the operations to keep. Stops at the first refused move and returns
+/// its operation: its operands have a use above now, so the caller plans the other moves anew.
 fn move_down(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
     for (inst, arm) in SinkSearch::run(ed.func(), kept) {
         if !ed.plan("used-in-one-arm") {
             return Some(inst);
         }
-        // Users move before their operands, so an operation goes in front of those moved before.
+        // Users move before their operands, so an operation goes in front of the operations moved
+        // before.
         ed.sink(inst, ed.func().first_inst(arm));
     }
     None

@@ -90,7 +90,7 @@ fn floats(ty: Type) -> Vec<u64> {
     bounds.chain(numbers).chain(special).chain(nans).flat_map(|bits| [bits, bits | sign]).collect()
 }
 
-/// Operands for an operation: all combinations of boundary values, and random ones.
+/// Operands for an operation: all combinations of boundary values, and random operands.
 fn operands(typing: &Typing, seed: u64, random: usize) -> Vec<Vec<u64>> {
     let mut generator = Generator::new(seed);
     let mut lists: Vec<Vec<u64>> = vec![Vec::new()];
@@ -129,7 +129,7 @@ pub(crate) fn folded(typing: &Typing, seed: u64, random: usize) -> Vec<FoldingCa
 }
 
 /// Constants for which [`ir::Function::may_trap`] says that a division cannot trap: all of 8 bits,
-/// and a choice of wider ones.
+/// and a choice of wider constants.
 pub(crate) fn safe_divisors(typing: &Typing, seed: u64) -> Vec<u64> {
     let mut generator = Generator::new(seed);
     let candidates = match typing.ty {

@@ -81,7 +81,7 @@ fn a_rule_that_loses_a_trap_is_refuted() {
     for (operands, result) in [(&[Pat::X, Pat::X], Term::One), (&[Pat::X, Pat::Zero], Term::Zero)] {
         refuted_everywhere(&rule(Opcode::Udiv, operands, result));
     }
-    // True for all values except those for which the division traps.
+    // True for all values except the values for which the division traps.
     let quotient = Pat::Op(Opcode::Udiv, &[Pat::Zero, Pat::X]);
     let operands: &'static [Pat] = Box::leak(Box::new([quotient, Pat::X]));
     refuted_everywhere(&rule(Opcode::Mul, operands, Term::Zero));

@@ -76,8 +76,8 @@ impl<'a> Environments<'a> {
         all
     }
 
-    /// Propagates the environment of a block to its successors, and returns those whose environment
-    /// has changed.
+    /// Propagates the environment of a block to its successors, and returns the successors whose
+    /// environment has changed.
     fn leave(&mut self, block: Block) -> Vec<Block> {
         let frame = self.draft.blocks.get(&block).map_or(0, |(frame, _)| *frame);
         let mut values = self.found[&block].clone();

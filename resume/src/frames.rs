@@ -2,8 +2,8 @@
 //!
 //! Example: an entry lands in `@g` before `i5`, and in `@f` within `i7`, a call of `@g`. The
 //! function runs the compensation code, the rest of `@g` from `i5` on, and with its results the
-//! rest of `@f` behind `i7`. The rests are joined as inlining joins a callee: a `return` of the
-//! inner rest is a jump to the outer one. So a transition into native code needs no frame of the
+//! rest of `@f` behind `i7`. The rests are joined like inlining joins a callee: a `return` of the
+//! inner rest is a jump to the outer rest. So a transition into native code needs no frame of the
 //! stack for each activation, and no call.
 
 use crate::claim::Draft;

@@ -25,8 +25,8 @@ fn lost(format: Format, text: &str, pipeline: &str) -> Vec<Reason> {
     sides.iter().flat_map(|side| side.unmapped.iter().map(|lost| lost.reason)).collect()
 }
 
-/// A load whose value a pass forwards from a store. In the first two, the addresses are constants,
-/// each an instruction of its own; in the last one, an argument.
+/// A load whose value a pass forwards from a store. In the first two cases, the addresses are
+/// constants, each an instruction of its own; in the last case, an argument.
 #[test]
 fn a_forwarded_load_bars_no_landing() {
     let cases = [
@@ -70,9 +70,9 @@ fn global(memory: &str, address: &str, offset: u64) -> String {
     )
 }
 
-/// `licm` hoists the read. An entry up before its old place would have to land behind its new one.
-/// Where the read ends within the least size, whatever the spelling, no run has trapped there: the
-/// value alone is missing, since no entry reads memory.
+/// `licm` hoists the read. An entry up before its old place would have to land behind its new
+/// place. Where the read ends within the least size, whatever the spelling, no run has trapped
+/// there: the value alone is missing, since no entry reads memory.
 #[test]
 fn a_read_below_the_least_size_bars_no_landing() {
     let constant = |bits: u64| format!("  %a = const.i32 {bits}\n");

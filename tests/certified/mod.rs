@@ -1,5 +1,5 @@
 //! The driver returns proved mappings only. Exported mappings read back with the same verdicts. The
-//! reader or the checker rejects damaged ones, and names the place.
+//! reader or the checker rejects damaged mappings, and names the place.
 
 mod addresses;
 mod constants;

@@ -81,7 +81,7 @@ impl Pass for Differences {
 
 static DIFFERENCES: Differences = Differences;
 
-/// The passes of `O1`, with this one in the middle.
+/// The passes of `O1`, with this pass in the middle.
 fn pipeline() -> Pipeline {
     let mut passes = passes::parse("O1").expect("a pipeline").passes().to_vec();
     passes.insert(4, &SHIFTS);

@@ -114,8 +114,8 @@ fn nests_of_a_random_program_hold_all_entries() {
     all_hold_of(Format::Oir, include_str!("nests.oir"), 180);
 }
 
-/// A loop that hands each of its parameters on to the next one: they look equal, until the first
-/// receives another value, then the second, and so on.
+/// A loop that hands each of its parameters on to the next parameter: they look equal, until the
+/// first receives another value, then the second, and so on.
 #[test]
 fn chains_of_parameters_hold_all_entries() {
     let chain = |count: usize| {

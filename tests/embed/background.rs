@@ -213,7 +213,7 @@ fn a_run_goes_on_where_there_is_no_memory_for_code() {
     assert_eq!(program.up(), 0);
 }
 
-/// The orders that were dropped, and the number of those for which code was made.
+/// The dropped orders, and the number of orders for which code was made.
 type Orders = Arc<Mutex<(Vec<OrderEnd>, u64)>>;
 
 fn listener(orders: &Orders) -> TierListener {

@@ -170,7 +170,7 @@ fn recursion_to_the_limit_is_an_outcome() {
     }
 }
 
-/// An outer loop, and an infinite inner one that accesses no memory.
+/// An outer loop, and an infinite inner loop without memory accesses.
 const ENDLESS: &str = "
 func @spin(%n: i64) -> i64 {
 entry:
@@ -370,7 +370,7 @@ fn fuel_used_below_a_helper_stays_used() {
 }
 
 /// A native caller and an interpreted callee write the first and the last of ten globals. Native
-/// code holds the first ones apart from the machine, and the callee returns or ends the run.
+/// code holds the first globals apart from the machine, and the callee returns or ends the run.
 #[test]
 fn globals_set_below_a_helper_stay_set() {
     let globals: String = (0..10).map(|n| format!("global @g{n}: mut i64 = {n}\n")).collect();

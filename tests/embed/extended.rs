@@ -49,7 +49,7 @@ fn caller() -> Arc<Module> {
     Arc::new(import(&bytes, &ImportLimits::default()).expect("a module"))
 }
 
-/// A module linked to an earlier one, which it imports under the name `first`.
+/// A module linked to an earlier module, which it imports under the name `first`.
 fn behind(earlier: &Module, text: &str) -> Arc<Module> {
     let bytes = wat::parse_str(text).expect("text of a module");
     let provided = |_: &str, field: &str| -> Option<External> {
@@ -232,9 +232,9 @@ fn earlier_modules_are_freed() {
     assert!(earlier.iter().all(|module| module.upgrade().is_none()));
 }
 
-/// A machine grows by one function at a time. Each calls the one before it, from native code made
-/// for its own module. A module shares all functions but the last ones with the next, and those
-/// without a version are gone.
+/// A machine grows by one function at a time. Each function calls the function before it, from
+/// native code made for its own module. A module shares all functions except the last functions
+/// with the next module, and functions without a version are gone.
 #[test]
 fn a_machine_grows_by_a_function_at_a_time() {
     const CALLS: &str = "func @f0(%x: i64) -> i64 {\nentry:\n  return %x\n}\n";

@@ -164,7 +164,7 @@ fn filling() -> Arc<Module> {
     module(&(text + "  return\n}\n"))
 }
 
-/// More points than words: the first loop has the last word, and the second one tests its cell.
+/// More points than words: the first loop has the last word, and the second loop tests its cell.
 #[test]
 fn a_flag_without_a_word_fires() {
     let module = filling();

@@ -232,7 +232,7 @@ fn module_of(text: &str) -> Arc<Function> {
     Arc::clone(bodies.shared_body(Func::from_u32(0)).expect("a body"))
 }
 
-/// Each function calls the next one, and all but the first come later.
+/// Each function calls the next function, and all but the first come later.
 #[test]
 fn first_calls_are_as_deep_as_others() {
     const DEPTH: usize = 20_000;
@@ -247,7 +247,7 @@ fn first_calls_are_as_deep_as_others() {
             Ok(link(&module, at))
         }
     }
-    /// Calls the next function and adds one; the last one returns its argument.
+    /// Calls the next function and adds one; the last function returns its argument.
     fn link(declared: &Module, at: usize) -> Arc<Function> {
         let func = Func::from_u32(at as u32);
         let (name, signature) = (&declared.funcs[func].name, declared.signature(func).clone());

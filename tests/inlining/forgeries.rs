@@ -195,7 +195,7 @@ fn a_copy_keeps_assumptions() {
     }
 }
 
-/// Replay leads to the version by the one log alone: each part of an action counts.
+/// Replay leads to the version by this log alone: each part of an action counts.
 #[test]
 fn an_edited_inlining_is_noticed() {
     let module = parsed(TEXT);

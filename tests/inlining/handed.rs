@@ -251,8 +251,8 @@ fn an_interpreter_of_others_goes_on_from_every_entry() {
     }
 }
 
-/// Two frames of one function have slots of their own. The values of the inner one overwrite none
-/// of the waiting one.
+/// Two frames of one function have slots of their own. The values of the inner frame overwrite no
+/// value of the waiting frame.
 #[test]
 fn two_frames_of_one_function_have_their_own_slots() {
     struct Looks(Arc<AtomicUsize>);

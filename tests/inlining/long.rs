@@ -186,7 +186,7 @@ entry:
     let main = module.func_named("main").expect("the text has it");
     let plan = InlinePlan::o3();
     let landings = CalleeLandings::new(&module, &plan);
-    // The row in `@mid` is too long, so its call stays, and it is the only one.
+    // The row in `@mid` is too long, so its call, the only call, stays.
     let made = inline(&module, main, &plan, &landings, &mut NoObserver);
     assert!(matches!(made, Err(NotInlined::NoCall)), "@mid is inlined with its row");
     // In `@mid` itself, calls of the row are inlined.

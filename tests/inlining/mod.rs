@@ -1,5 +1,5 @@
-//! Versions with inlined code: they run as their originals do, and the checker accepts them as
-//! copies of those alone.
+//! Versions with inlined code: they run like their originals, and the checker accepts them as
+//! copies of their originals alone.
 
 mod assuming;
 mod cases;

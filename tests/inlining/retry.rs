@@ -1,5 +1,5 @@
-//! Rewrites around inlining that are right and that the checker cannot prove: those are given up,
-//! before the inlining and behind it, and all entries hold.
+//! Rewrites around inlining that are right and that the checker cannot prove: such rewrites are
+//! given up, before the inlining and behind it, and all entries hold.
 
 use super::parsed;
 use crate::certified::retry::SHIFTS;

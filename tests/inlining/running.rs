@@ -299,8 +299,8 @@ entry:
   return %k, %r
 }";
 
-/// Native code leaves into two activations, and the loop of the inner one turns hot. Native code
-/// continues in the inner activation alone: the outer activation still waits for its results.
+/// Native code leaves into two activations, and the loop of the inner activation turns hot. Native
+/// code continues in the inner activation alone: the outer activation still waits for its results.
 #[test]
 fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
     let module = Arc::new(parsed(LOOPING));

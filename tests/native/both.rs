@@ -62,9 +62,9 @@ pub(crate) static PLATFORM: LazyLock<Setting> = LazyLock::new(|| {
 pub(crate) enum Share {
     /// All.
     All,
-    /// Those with an even index.
+    /// Functions with an even index.
     Even,
-    /// Those with an odd index.
+    /// Functions with an odd index.
     Odd,
 }
 
@@ -301,7 +301,7 @@ fn is_limit(outcome: &Outcome) -> bool {
 }
 
 /// Whether both runs trap out of bounds in the same function. Cranelift removes redundant accesses,
-/// such as a store that a later one covers, or a second load of the same place. If both accesses
+/// such as a store that a later store covers, or a second load of the same place. If both accesses
 /// lie outside their memory, the remaining one traps: the same trap with the same state, at another
 /// place of the function.
 fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {

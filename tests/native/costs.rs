@@ -22,7 +22,7 @@ impl Observer for Pieces {
     }
 }
 
-/// Native code of a function of n instructions saves its price in 50 n interpreted ones.
+/// Native code of a function of n instructions saves its price in 50 n interpreted instructions.
 const COSTS: Costs = Costs { interpreted: 11, native: 1, optimized: 1, compiled: 500, mapped: 0 };
 
 /// What a program returns, the pieces of code made for it, and the transitions up and down. The

@@ -1,5 +1,5 @@
 //! Generated programs, unoptimized and after `O1`, in every setting, with native code for all
-//! functions and for every second one.
+//! functions and for every second function.
 
 use crate::both::{Share, Twins, on_a_large_stack, settings};
 use interp::{Limits, Options, TraceLevel};

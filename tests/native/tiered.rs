@@ -33,7 +33,8 @@ struct Work {
 #[derive(Clone, Debug, Default)]
 struct Count {
     all: Arc<Mutex<Work>>,
-    /// Whether a step is under way, for one policy: the thread of an earlier one may still compile.
+    /// Whether a step is under way, for one policy: the thread of an earlier policy may still
+    /// compile.
     optimizes: Arc<AtomicBool>,
 }
 
@@ -177,8 +178,7 @@ fn run(threshold: u32, mode: Mode) -> (Work, u64) {
                 let limits = (Limits::default(), options);
                 let tier = (threshold, mode.policy(threshold, seed, &count));
                 let mut twins = Twins::tiered(&module, limits, setting, tier).expect("an instance");
-                // All on one instance: functions that one run makes hot are compiled in the next
-                // run.
+                // All on one instance: functions that a run makes hot are compiled in the next run.
                 let is_beside = matches!(mode, Mode::InBackground | Mode::ByCostsInBackground);
                 let rounds = if is_beside { 4 } else { 1 };
                 let arguments = (0..rounds).flat_map(|_| &made.arguments);

@@ -66,8 +66,8 @@ pub(crate) fn actions_text(before: &Module, optimized: &Optimized) -> String {
     out
 }
 
-/// One action, with ids replaced by names: those before the action, or for new entities, those
-/// after it.
+/// One action, with ids replaced by names: names before the action, and for new entities, names
+/// after the action.
 fn action_line(module: &Module, standing: &Function, after: &Function, action: &Action) -> String {
     let (standing, after) = (Names::new(module, standing), Names::new(module, after));
     let (shown, mut line) = (action.to_string(), String::new());

@@ -152,7 +152,7 @@ fn redirected_edges_take_their_visits_from_the_block_they_skip() {
     };
     let of = &profile.functions[&func];
     let (before, after) = (of.visits(base), of.visits_after(base, log).expect("nothing inlined"));
-    // Rounds 0 to 7 continue, since 8 is even and beyond 6. The odd ones run through the empty
+    // Rounds 0 to 7 continue, since 8 is even and beyond 6. The odd rounds run through the empty
     // block.
     assert_eq!((visits("empty", &before), visits("next", &before)), (4, 8));
     for block in ["head", "other", "next", "done"] {

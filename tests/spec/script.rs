@@ -344,7 +344,7 @@ impl Script {
         Ok((outcome, types))
     }
 
-    /// Links a module to those before, and extends the machine by it.
+    /// Links a module to the earlier modules, and extends the machine by it.
     fn instantiate(&mut self, bytes: &[u8]) -> Result<(), Absent> {
         // An imported memory or table has its current size.
         let (machine, mut modules) = (self.instance.machine(), Module::clone(&self.modules));
@@ -390,7 +390,7 @@ impl Script {
 }
 
 impl Ran {
-    /// The differences between this engine's results and the expected ones.
+    /// The differences between this engine's results and the expected results.
     fn differences(&self, wanted: &Ran, engine: &'static Engine) -> Vec<String> {
         let pairs = self.ends.iter().zip(&wanted.ends);
         let other = pairs.filter(|((_, found), (_, wanted))| !engine.may_end(found, wanted));

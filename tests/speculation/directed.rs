@@ -215,7 +215,7 @@ fn wrong_assumptions_are_refused_by_name() {
         let assumption = Assumption { at, value, expected: Expected::Is(bits), reason: 0 };
         Made::new(&module, base, &[assumption], &Pipeline::default()).map(|_| ())
     };
-    // Function 0 is the only one, and references of the host are no constants.
+    // Function 0 is the only function, and references of the host are no constants.
     for (index, bits, ty) in
         [(0, 2, Type::FuncRef), (0, u64::MAX, Type::FuncRef), (1, 1, Type::ExternRef)]
     {
@@ -261,8 +261,8 @@ two:
     }
 }
 
-/// The second speculation takes the only use of `%a`, which the exit of the first one needs. The
-/// first assumption is made once more, with `%a` to keep.
+/// The second speculation takes the only use of `%a`, which the exit of the first speculation
+/// needs. The first assumption is made once more, with `%a` to keep.
 #[test]
 fn an_assumption_repeated_for_its_pins_is_none_of_the_plan() {
     let module = parsed(

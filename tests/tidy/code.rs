@@ -27,7 +27,7 @@ const LIBRARIES: &[&str] = &[
     "src/",
 ];
 
-/// Every identifier of a token stream with its line, including those in arguments of macros.
+/// Every identifier of a token stream with its line, including identifiers in arguments of macros.
 fn identifiers(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
     let mut pending = vec![tokens];
     while let Some(tokens) = pending.pop() {

@@ -86,7 +86,7 @@ fn is_link(line: &str) -> bool {
 /// their differences from their neighbors took 135.
 const ACCEPTANCE_LINES: usize = 4092;
 
-/// Where those modules are.
+/// The folder of these modules.
 const ACCEPTANCE: &str = "check/src/accept/";
 
 /// The most lines of code of the files below the checker that acceptance rests on too.
@@ -146,7 +146,7 @@ const JUDGE_LINES: usize = 1500;
 const JUDGE: &str = "proof/judge/";
 
 /// Untrusted files there: the kernel tests the claims of three, the theorem needs no test of the
-/// fourth, and the last one judges no entry.
+/// fourth, and the last file judges no entry.
 const CLAIMS: [&str; 5] = [
     "proof/judge/flow.ml",
     "proof/judge/owed.ml",

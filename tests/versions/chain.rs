@@ -239,8 +239,8 @@ impl Existence {
         self.none += listed - reached - unreachable;
     }
 
-    /// Whether each of the three has entries at `exist` percent of the points, and the landing
-    /// points agree with the composed ones at `land_alike` percent.
+    /// Whether each of the three mappings has entries at `exist` percent of the points, and the
+    /// landing points agree with the composed landing points at `land_alike` percent.
     pub(crate) fn reaches(&self, exist: f64, land_alike: f64) -> bool {
         let share = |part: usize, all: usize| 100.0 * part as f64 / all as f64;
         [self.composed, self.direct, self.rebuilt, self.all]

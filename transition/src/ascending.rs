@@ -11,10 +11,10 @@ const RUN: usize = 16;
 
 /// Calls `only` for the values in exactly one of two lists, with `true` for the second list.
 ///
-/// The lists may stand in any order: the second one always is the first without the values called
-/// with `false`, and with those called with `true`. If both ascend, the two kinds have no value in
-/// common. Cost: a few steps for each of these values, and a fraction of a step for any other
-/// value.
+/// The lists may stand in any order: the second list always is the first list without the values
+/// called with `false`, and with the values called with `true`. If both ascend, the two kinds have
+/// no value in common. Cost: a few steps for each of these values, and a fraction of a step for any
+/// other value.
 pub fn differences(first: &[Value], second: &[Value], mut only: impl FnMut(Value, bool)) {
     let (mut a, mut b) = (first, second);
     loop {
@@ -77,7 +77,7 @@ fn are_equal<T: PartialEq>(a: &[T; RUN], b: &[T; RUN]) -> bool {
     a.iter().zip(b).fold(true, |equal, (x, y)| equal & (x == y))
 }
 
-/// Whether each value of a list is less than the next one.
+/// Whether each value of a list is less than the next value.
 #[inline]
 pub fn ascends(list: &[Value]) -> bool {
     let next = list.get(1..).unwrap_or_default();
@@ -124,7 +124,7 @@ pub fn with(list: Vec<Value>, others: &[Value]) -> Vec<Value> {
     all
 }
 
-/// The values of two lists in any order, ascending, each once. Cheap if the first one ascends.
+/// The values of two lists in any order, ascending, each once. Cheap if the first list ascends.
 pub fn union(mut list: Vec<Value>, mut others: Vec<Value>) -> Vec<Value> {
     others.sort_unstable();
     others.dedup();

@@ -66,9 +66,9 @@ impl fmt::Display for Refusal {
 /// `check::compose` explains why the conditions suffice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ComposeCondition {
-    /// The second mapping leaves from the version that the first one leads to.
+    /// The second mapping leaves from the version that the first mapping leads to.
     Versions,
-    /// The first entry provides every value that the second one requires.
+    /// The first entry provides every value that the second entry requires.
     Provides,
     /// The composed entry executes the replays of the first entry, and then the replays of the
     /// second entry.
@@ -150,8 +150,8 @@ pub fn compose_without(
 
 /// The entry that runs `first` and then `second`, where values that the first entry provides have
 /// other names in the version that the second leaves from. `name` gives them; `None` for a value
-/// that this version lacks. Of several values with one name, the one with the least operand counts.
-/// Cost: near linear in both.
+/// that this version lacks. Of several values with one name, the value with the least operand
+/// counts. Cost: near linear in both.
 ///
 /// # Errors
 /// The reason why the entries do not compose.
@@ -301,7 +301,7 @@ impl ComposedCode {
         entry: &Entry,
         given: impl Fn(Value) -> Option<Operand>,
     ) -> Option<Vec<Assign>> {
-        // By step of `entry`: the operand that replaces it. A step that reads a later one finds no
+        // By step of `entry`: the operand that replaces it. A step that reads a later step finds no
         // operand here, and the entry is refused.
         let mut done: Vec<Operand> = Vec::new();
         for step in &entry.steps {
@@ -341,7 +341,7 @@ impl ComposedCode {
     }
 
     /// The steps that the replays and the assignments read, in order, and the replays in terms of
-    /// those. The assignments then are, too.
+    /// these steps. The assignments then are, too.
     pub(crate) fn needed_for(
         mut self,
         mut assigns: Vec<&mut [Assign]>,
@@ -357,7 +357,7 @@ impl ComposedCode {
         };
         assigns.iter().flat_map(|list| list.iter()).for_each(|a| mark(&mut needed, a.from));
         self.replays.iter().flat_map(|r| &r.args).for_each(|arg| mark(&mut needed, *arg));
-        // Steps read only earlier ones, so one walk from the last to the first finds all.
+        // Steps read only earlier steps, so one walk from the last to the first finds all.
         for index in (0..self.steps.len()).rev() {
             if needed[index] {
                 self.steps[index].args.iter().for_each(|arg| mark(&mut needed, *arg));

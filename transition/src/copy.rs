@@ -25,8 +25,8 @@ pub type InstanceId = usize;
 pub struct CopyClaim {
     /// The instances. The first is the instance of the function itself.
     pub instances: Vec<CopyInstance>,
-    /// For each reachable block of the copy, its instance, and the instruction of the original that
-    /// its first one stands for.
+    /// For each reachable block of the copy, its instance, and the original of its first
+    /// instruction.
     pub blocks: BTreeMap<Block, (InstanceId, Inst)>,
 }
 

@@ -18,9 +18,9 @@
 //! keep their contents and the values that the rest of the entry reads, so their list is made from
 //! the list of provided values.
 //!
-//! Words say nothing of the place of a step. A step that reads another counts the steps back to it,
-//! and an assignment counts from the step that the last one read. Entries that have a step more or
-//! less in front thus share the parts of the other steps.
+//! Words say nothing of the place of a step. A step that reads another step counts the steps back
+//! to it, and an assignment counts from the step that the last assignment read. Entries that have a
+//! step more or less in front thus share the parts of the other steps.
 //!
 //! A store only grows, and an entry is read from it as it was packed. So an entry that the checker
 //! has judged cannot change before it is fired.
@@ -186,7 +186,7 @@ struct Packed {
     replays: Numbered<(Replay, u32)>,
     /// The entry packed last, and its number. Mappings of several levels share entries.
     last: Option<(Arc<Entry>, u32)>,
-    /// The values provided last, and the number of their list; then those required last.
+    /// The values provided last, and the number of their list; then the values required last.
     last_values: [Option<(Vec<Value>, u32)>; 2],
     /// The list edited last, the changes, and the number of the list made.
     last_edit: (u32, Vec<(u32, bool)>, u32),
@@ -442,7 +442,7 @@ fn operands(args: &[Operand], at: usize, list: &mut Vec<u32>) -> Option<()> {
     })
 }
 
-/// Two words for a value that changes: a step counts from the last one assigned.
+/// Two words for a value that changes: a step counts from the step assigned last.
 fn assigned(assign: &Assign, last: &mut u32, list: &mut Vec<u32>) -> Option<()> {
     let from = match assign.from {
         Operand::Source(_) => word(assign.from, 0)?,

@@ -33,7 +33,7 @@ impl ValueList<'_> {
         self.len() == 0
     }
 
-    /// Whether each value is less than the next one. Cost: constant for a list in a store.
+    /// Whether each value is less than the next value. Cost: constant for a list in a store.
     pub fn ascends(&self) -> bool {
         match self {
             ValueList::Whole(values) => ascends(values),

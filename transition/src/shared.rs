@@ -171,7 +171,7 @@ impl SharedEntry {
     }
 
     /// An entry from its parts, packed if there is a store and it takes the entry. Cost: linear in
-    /// the entry; for a packed entry, mostly in what it differs in from the last one.
+    /// the entry; for a packed entry, mostly in its differences from the last entry.
     pub fn made(parts: EntryParts<'_>, store: Option<&EntryStore>) -> SharedEntry {
         match store.and_then(|store| Some((store, store.pack_parts(&parts)?))) {
             Some((store, number)) => SharedEntry::stored(store, number),

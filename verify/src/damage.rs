@@ -1,6 +1,7 @@
 //! Wrong mappings: entries with one random damage, to see which judge finds it (pool P2 in
-//! `docs/testing.md`). A damaged entry is well-formed otherwise: it lists the values that it reads
-//! as required, and the dead ones as kept. [`garble`] damages certificates without such care.
+//! `docs/testing.md`). A damaged entry is otherwise well-formed: it lists the values that it reads
+//! as required, and the dead values among them as kept. [`garble`] damages certificates without
+//! such care.
 
 use crate::prng::Prng;
 use ir::{Block, Function, Global, Imm, Inst, Memory, Opcode, Point, Shape, Type, Value, ValueDef};

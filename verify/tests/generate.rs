@@ -162,7 +162,7 @@ fn programs_with_references_contain_each_operation_on_them() {
 /// Calls of functions with declared effects.
 const DECLARED: [Opcode; 3] = [Opcode::CallPure, Opcode::CallReads, Opcode::CallOutside];
 
-/// A floor: each kind of call occurs, and pure ones are repeated.
+/// A floor: each kind of call occurs, and pure calls are repeated.
 #[test]
 fn programs_with_declared_calls_contain_each_kind() {
     let (mut total, mut repeated) = (Statistics::default(), 0);

@@ -12,7 +12,7 @@ pub(crate) struct Index {
     pub(crate) tables: Vec<Table>,
     pub(crate) memories: Vec<Memory>,
     pub(crate) globals: Vec<Global>,
-    /// The number of data segments in the modules before this one.
+    /// The number of data segments in the earlier modules.
     data: u32,
     elements: u32,
 }

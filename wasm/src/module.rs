@@ -331,7 +331,7 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    /// Resolves an import to a definition of the modules before this one.
+    /// Resolves an import to a definition of the earlier modules.
     fn link(&mut self, module: &str, field: &str, ty: &TypeRef, offset: u64) -> Result<()> {
         let linker = self.linker.as_ref().expect("the caller has checked that there is a linker");
         match linker.find(&self.module, &self.types, (module, field), ty, offset)? {

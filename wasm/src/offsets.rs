@@ -13,9 +13,9 @@ const NONE: u32 = u32::MAX;
 
 /// For each function that a module defines: its body, and the operators of its instructions.
 ///
-/// The operator of an instruction is the one whose translation made the instruction. A jump has the
-/// operator that leaves the structure: a branch, `else` or `end`. The zeros of locals that a
-/// function never sets have no operator.
+/// The operator of an instruction is the operator whose translation made the instruction. A jump
+/// has the operator that leaves the structure: a branch, `else` or `end`. The zeros of locals that
+/// a function never sets have no operator.
 #[derive(Clone, Default, Debug)]
 pub struct CodeOffsets {
     bodies: Vec<Option<BodyOffsets>>,

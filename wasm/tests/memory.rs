@@ -2,8 +2,8 @@
 //!
 //! Each module here repeats one construct that is small in the input and large in memory. Whether
 //! the module imports or is rejected, the peak stays below the bound. Nearly all modules of 10,000
-//! bytes must import, which shows that the bound does not hold merely by rejecting everything.
-//! There is only one test, because the allocator counts memory for the whole process.
+//! bytes must import, which shows that the bound does not hold merely by rejecting everything. The
+//! allocator counts memory for the whole process, so there is a single test.
 
 use ir::Module;
 use peak_alloc::PeakAlloc;

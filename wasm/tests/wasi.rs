@@ -212,7 +212,7 @@ fn arguments_are_handed_over_with_their_terminators() {
 #[test]
 fn reads_fill_the_given_buffer() {
     let mut wasi = Wasi::new(Vec::new(), b"abcdef".as_slice(), io::sink(), io::sink());
-    // The first call has an empty buffer before the one to fill. The second call reads the rest.
+    // The first call has an empty buffer before the buffer to fill. The second call reads the rest.
     let body = "(i32.store (i32.const 8) (i32.const 100)) (i32.store (i32.const 12) (i32.const 4))
         (drop (call $fd_read (i32.const 0) (i32.const 0) (i32.const 2) (i32.const 16)))
         (i32.store (i32.const 8) (i32.const 200))

@@ -93,7 +93,8 @@ fn a_leaf_is_found_by_the_names_of_all_its_parameters() {
     assert_eq!(class(&c, 1, q), class(&c, 0, value(&f, "y")));
 }
 
-/// The parameter joined for %x takes the place of the one for %y, while %x stays in the loop.
+/// The parameter joined for %x takes the place of the parameter joined for %y, while %x stays in
+/// the loop.
 fn take_over(ed: &mut Editor<'_>) {
     let head = block(ed.func(), "head");
     let edges = ["left", "right"]
@@ -278,8 +279,8 @@ fn certified_chain(count: usize, inner: bool) {
 
 #[test]
 fn long_chains_end_in_leaves_of_their_own() {
-    // Each parameter of the loop hands the next one on, so each turn could find one more that is
-    // not a copy. One turn finds them all.
+    // Each parameter of the loop hands the next parameter on, so each turn could find one more
+    // parameter that is not a copy. One turn finds them all.
     certified_chain(200, false);
 }
 

@@ -1,11 +1,11 @@
 //! The accesses of one version that cannot trap.
 //!
-//! Two things show that. Either an earlier access *vouches for* it: one that
-//! dominates it, at the same address, and reaches at least as far. The earlier one has not trapped,
-//! a linear memory begins at 0 and never shrinks, and the bytes of a host memory stay accessible.
-//! Or the class of the address is a constant, and the access ends within the pages that the module
-//! declares for its linear memory as the minimum. Every machine for the module creates the memory
-//! with at least these pages, and memories never shrink, so no run traps there
+//! Two things show that. Either an earlier access *vouches for* it: one that dominates it, at the
+//! same address, and reaches at least as far. The earlier access has not trapped, a linear memory
+//! begins at 0 and never shrinks, and the bytes of a host memory stay accessible. Or the class of
+//! the address is a constant, and the access ends within the pages that the module declares for its
+//! linear memory as the minimum. Every machine for the module creates the memory with at least
+//! these pages, and memories never shrink, so no run traps there
 //! (`an_access_below_the_least_size_never_traps`). A constant address and the offset are added as
 //! numbers, as a machine adds them: a sum beyond 2^32 does not wrap into the memory.
 //!
@@ -23,8 +23,8 @@ use std::rc::Rc;
 use transition::certificate::{TermId, TermKind};
 
 /// The number of accesses at one address that are tried as the reason why a replayed write cannot
-/// trap. The last ones are tried, since they stand nearest. An entry whose only reason is further
-/// up is not proved.
+/// trap. The last accesses are tried, since they stand nearest. An entry whose only reason is
+/// further up is not proved.
 const MAX_ACCESSES: usize = 256;
 
 /// The address from which the place of an access counts.

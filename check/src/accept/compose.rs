@@ -11,8 +11,8 @@
 //! The argument needs four conditions, which `transition::compose` tests for each pair of entries:
 //!
 //! - `ComposeVersions`: q is one version. Otherwise t is no state of N's source.
-//! - `ComposeProvides`: M provides every value that N requires. Agreement on live values
-//!   is not enough: N may require values that are dead in q, and M need not provide those.
+//! - `ComposeProvides`: M provides every value that N requires. Agreement on live values is not
+//!   enough: N may require values that are dead in q, and M need not provide dead values.
 //! - `ComposeReplays`: the composed entry executes the replays of M's entry, and then the replays
 //!   of N's entry. M's replays turn p's memory into q's; N's replays turn q's into r's. Steps read
 //!   no memory, so N's steps may run before M's replays. Without the condition, memory would lack

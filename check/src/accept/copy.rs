@@ -99,8 +99,8 @@ impl Copies {
 /// Why a version is no copy as claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CopyError {
-    /// An original that is missing or another version, an instance that names a later one as its
-    /// caller, or a first instance that is not the function itself.
+    /// An original that is missing or another version, an instance that names a later instance as
+    /// its caller, or a first instance that is not the function itself.
     Instances,
     /// A reachable block has no claim, or its claim names a missing instruction.
     Unclaimed(Block),

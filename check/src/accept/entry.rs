@@ -22,8 +22,8 @@
 //! block as the point of the last entry, not above it:
 //!
 //! - A value that both entries require is available at the next source point. Its definition
-//!   dominates the last point, where it was available. The next point stands below the last one in
-//!   the same block.
+//!   dominates the last point, where it was available. The next point stands below the last point
+//!   in the same block.
 //! - A value that both entries assign to itself is right. It is available at the next target point
 //!   for the same reason. Where nothing is bound, its class in either version depends on no point,
 //!   and the two classes were compared. It remains to check that the next entry requires the value.
@@ -170,7 +170,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         self.bindings.enter(self.from(), &path);
         self.bindings.check_work(self.from())?;
         let place = (point.inst(), entry.target.inst());
-        // Taken: an entry that fails a check proves nothing for the next one.
+        // Taken: an entry that fails a check proves nothing for the next entry.
         let carries = self.last.at.take().is_some_and(|last| self.is_below(last, place));
         if !carries {
             self.forget();
@@ -217,7 +217,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// Proves [`Check::SourcePoint`], the source point is an instruction of the source version;
     /// [`Check::AnchorsProved`], no run through it executes an unproved anchor; and
     /// [`Check::SourceReached`], it lies on a path to one anchor that the product has met. Without
-    /// the last one, the proof of the product would say nothing about the anchor that follows the
+    /// the last check, the proof of the product would say nothing about the anchor that follows the
     /// point.
     ///
     /// For an unproved anchor, the finding of the anchor is returned, which says more.
@@ -321,8 +321,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// that leave checks out.
     ///
     /// # Errors
-    /// [`Check::StepOrder`], when the operand is the result of this step or a later one, or a value
-    /// that is not among the required ones. Engines keep the required values alive and no others.
+    /// [`Check::StepOrder`], when the operand is the result of this step or of a later step, or a
+    /// value that is not required. Engines keep the required values alive and no others.
     fn operand(&self, operand: Operand, far: Block) -> Result<(Class, Option<Type>), Finding> {
         let value = match operand {
             Operand::Step(index) => {

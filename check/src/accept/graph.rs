@@ -36,7 +36,7 @@ impl BlockGraph {
         graph
     }
 
-    /// Numbers the reachable blocks in depth-first preorder. Returns the number of each one's
+    /// Numbers the reachable blocks in depth-first preorder. Returns the number of each block's
     /// parent in the depth-first tree.
     fn walk(&mut self, f: &Function, is_live: &impl Fn(Edge) -> bool) -> Vec<u32> {
         let mut parents = vec![0];

@@ -91,7 +91,7 @@ impl LiveValues {
     }
 
     /// The number of values of a list that are live; one that is listed twice counts twice. Cost:
-    /// the values in which the list differs from the last one, and a fraction of the others.
+    /// the values in which the list differs from the last list, and a fraction of the others.
     pub(crate) fn count_in(&mut self, list: &ValueList<'_>) -> usize {
         // `both` changes as live values come and go, once for each. So a list that may have a
         // value twice is counted by itself: forged mappings may be armed.
@@ -217,7 +217,7 @@ impl<'v> LiveSets<'v> {
         liveness
     }
 
-    /// Finds the needed values, and then the uses that count: only those by needed results do.
+    /// Finds the needed values, and then the uses that count: only the uses by needed results.
     fn uses(&mut self, extra: &Extra) -> Vec<(Value, Block)> {
         let needed = self.find_needed(extra);
         self.sets = Rc::new(BlockSets { needed, ..BlockSets::default() });

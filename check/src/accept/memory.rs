@@ -117,8 +117,8 @@ impl<'c> TermTable<'c> {
                 Some(is_same && gives_back && write.operands.last() == Some(&term.class))
             }
             By::Covers { result } => {
-                // The same write to a memory without some writes that this one covers: memory after
-                // both is equal, because nothing of the covered writes is left.
+                // The same write to a memory without some writes that this write covers: memory
+                // after both is equal, because nothing of the covered writes is left.
                 let (write, other) =
                     (self.write(id)?, self.write(*result).filter(|_| *result < id)?);
                 let hides = |w: &MemoryAccess<'_>| {

@@ -265,7 +265,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         let fits = !alike || live.before == live.after;
         self.terms.require(Check::AnchorNext, fits, Place::Inst(anchor))?;
         // Two branches pair edge by edge. A branch and a jump pair every live edge with the only
-        // one of the jump: whichever edge the branch takes, the other version does the same
+        // edge of the jump: whichever edge the branch takes, the other version does the same
         // (`a_branch_folded_to_the_wrong_side_is_noticed`).
         Ok(match alike {
             true => live.before.into_iter().zip(live.after).collect(),

@@ -183,8 +183,8 @@ impl Relation<'_, '_> {
         facts: Pair<MappingFacts>,
     ) -> Pair<Sealed> {
         // Both are judged before either is made smaller: an entry has to provide the values that
-        // entries of the other mapping require, dropped ones included. That is more than needed,
-        // and safe.
+        // entries of the other mapping require, including dropped entries. That is more than
+        // needed, and safe.
         let results = Pair::from_fn(|side: Side| {
             self.hold(side, &mappings[side], &facts[side], &[&mappings[side.other()]])
         });

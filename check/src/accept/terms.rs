@@ -103,8 +103,8 @@ impl<'c> TermTable<'c> {
         self.constants.get(class as usize).copied().flatten()
     }
 
-    /// A class that is zero if and only if this one is. For `ne x, 0` it is the class of `x`,
-    /// otherwise the class itself.
+    /// A class that is zero if and only if this class is zero. For `ne x, 0` it is the class of
+    /// `x`, otherwise the class itself.
     pub(crate) fn zero_with(&self, class: TermId) -> TermId {
         self.tested.get(&class).copied().unwrap_or(class)
     }

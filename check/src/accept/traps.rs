@@ -319,8 +319,8 @@ impl PendingTraps {
         (target, to): (Inst, &AnchorPath<'_>),
     ) -> bool {
         let Some((entered, passed)) = self.gap.get(&from.anchor) else { return false };
-        // The sites that have executed at the target point: all of this gap, except those between
-        // the target point and the anchor, and the pending ones from before.
+        // The sites that have executed at the target point: all sites of this gap, except sites
+        // between the target point and the anchor, and the pending sites from before.
         let mut behind = passed.clone();
         self.executed(product, Some(target), to).iter().for_each(|(_, id)| behind.set(*id, false));
         behind.union_with(entered);

@@ -91,7 +91,7 @@ impl UnprovedAnchors {
         &self.all
     }
 
-    /// The first one with this finding.
+    /// The first unproved anchor with this finding.
     pub(crate) fn with(&self, finding: Finding) -> Option<&UnprovedAnchor> {
         self.by_finding.get(&finding).and_then(|index| self.all.get(*index))
     }

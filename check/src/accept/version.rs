@@ -474,8 +474,8 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         for (index, &param) in self.f.block_params(block).iter().enumerate() {
             let (class, place) = (self.class(param), Place::Value(param));
             let is_leaf = self.is_leaf_of(class, block);
-            // Only the first parameter of a leaf defines it, and each other one is compared with
-            // it. Comparing all pairs would be quadratic
+            // Only the first parameter of a leaf defines it, and the others are compared with the
+            // first. Comparing all pairs would be quadratic
             // (`parameters_of_one_leaf_cost_their_number`).
             let first = *first.entry(class).or_insert(index);
             for edge in self.live_into(block).filter(|_| !is_leaf || first != index) {

@@ -119,8 +119,8 @@ impl Witnesses {
             let bound = (!bindings.is_empty()).then(|| {
                 Scene::new(product, here.constrained, here.valuation, Some((&here, &*bindings)))
             });
-            // The steps run on the contents at the source point; the expected bits are those at the
-            // anchor.
+            // The steps run on the contents at the source point; the expected bits are the bits at
+            // the anchor.
             let far = bound.as_ref().unwrap_or(&here);
             let results = run(&here, source, entry);
             let wrong_value =
@@ -360,7 +360,7 @@ impl<'s> Scene<'s> {
     }
 
     /// A witness if two memories differ in cells that a write of either memory covers. `None` if
-    /// they rest on different leaves: those may hold anything.
+    /// they rest on different leaves: different leaves may hold anything.
     fn memories_differ(&self, wanted: Vec<Layer>, found: Vec<Layer>) -> Option<Witness> {
         let ends = [wanted.last()?, found.last()?];
         let [Layer::Leaf(one, _), Layer::Leaf(other, _)] = ends else { return None };
@@ -429,8 +429,8 @@ fn run(scene: &Scene<'_>, source: Side, entry: &Entry) -> Vec<Option<Option<u64>
     results
 }
 
-/// The contents of a leaf under a valuation: special integers under even ones, random bits under
-/// odd ones.
+/// The contents of a leaf under a valuation: special integers under even valuations, random bits
+/// under odd valuations.
 fn leaf_bits(product: &CrossProduct<'_, '_>, valuation: u32, id: TermId, ty: Option<Type>) -> u64 {
     // Two leaves that only one version binds may stand for the same contents under two names. All
     // of them get the same contents, so that a difference cannot come from the names

@@ -91,7 +91,7 @@ fn a_proved_assumption_bars_nothing() {
     assert!(judged.len() == 1 && judged[0].holds(), "{judged:?}");
 }
 
-/// A value that an assumption keeps says nothing about the one it is about.
+/// A value that an assumption keeps says nothing about the assumed value.
 #[test]
 fn a_kept_value_proves_nothing() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%k = const.i32 7\n%w = OP\nreturn %x\n}\n";

@@ -213,7 +213,7 @@ fn a_trap_shows_a_write_of_the_other_version() {
 }
 
 /// The second division of the version before cannot trap, because both versions have passed the
-/// first one. Where the arms join, its divisor is no longer available, which does not matter.
+/// first division. Where the arms join, its divisor is no longer available, which does not matter.
 #[test]
 fn a_trap_executed_before_the_path_is_settled() {
     let text = |again: &str| {

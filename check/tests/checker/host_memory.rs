@@ -9,9 +9,9 @@ use transition::certificate::{By, NO_TERM, TermId};
 
 const NONE: [TermId; 2] = [NO_TERM; 2];
 
-/// The version before returns a read above a store (`%w`), the one after a read below it (`%v`).
-/// The certificate claims that the store is apart. The hint for the address of the store is `%z`
-/// where the versions have it.
+/// The version before returns a read above a store (`%w`), the version after a read below it
+/// (`%v`). The certificate claims that the store is apart. The hint for the address of the store is
+/// `%z` where the versions have it.
 fn apart(what: &'static str, write: &str, has_sum: bool) -> Wrong {
     let text = |result: &str| {
         format!(

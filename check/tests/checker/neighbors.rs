@@ -9,7 +9,7 @@ use transition::Side::{After, Before};
 use transition::mapping::{Entry, EntryStore, Mapping, Operand};
 
 /// Entries between equal versions. Each has a source point, a landing point and the values copied
-/// to themselves. `forge` changes the last one.
+/// to themselves. `forge` changes the last entry.
 fn verdicts(
     text: &str,
     check: Check,
@@ -69,8 +69,8 @@ fn neighbors_that_are_right_hold() {
     assert_eq!(verdicts(LINE, Check::LivePlus, entries, |_, _| ()), [None; 3]);
 }
 
-/// The first entry copies `%i`, and so does the second one. But its path leads over the jump, which
-/// passes `%n` for `%i`.
+/// The first entry copies `%i`, and so does the second entry. But its path leads over the jump,
+/// which passes `%n` for `%i`.
 #[test]
 fn a_value_that_the_path_binds_is_judged_again() {
     let text = "entry:\njump head(%x)\nhead(%i: i32):\n%a = call @ask(%i)\n%n = add.i32 %i, %a\n\
@@ -96,7 +96,7 @@ fn a_value_that_dies_between_two_entries_is_kept() {
     }
 }
 
-/// What is live in one block says nothing about the next one, where `%x` and `%z` are dead.
+/// Liveness in one block says nothing about the next block, where `%x` and `%z` are dead.
 #[test]
 fn a_value_of_an_entry_in_another_block_is_kept() {
     let text = "entry:\n%s = call @ask(%x)\njump next\nnext:\n%t = call @ask(%y)\nreturn %t\n";
@@ -134,7 +134,7 @@ fn lists_in_another_order_are_refused() {
     }
 }
 
-/// The first entry computes `%s`, and the second one copies it from a value of this name that is
+/// The first entry computes `%s`, and the second entry copies it from a value of this name that is
 /// another sum. Both entries provide `%s`, so it is in no difference of the lists.
 #[test]
 fn a_value_that_is_no_longer_computed_is_judged_again() {

@@ -58,8 +58,8 @@ fn versions_are_told_apart_by_what_they_call() {
     assert_ne!(VersionKey::of(&narrow), VersionKey::of(&wide));
 }
 
-/// Two equal versions with a dead sum. The entry to the version after provides `%x` alone; the one
-/// back keeps the sum if `keeps`.
+/// Two equal versions with a dead sum. The entry to the version after provides `%x` alone; the
+/// entry back keeps the sum if `keeps`.
 fn dead_sum(keeps: bool) -> Draft {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\n%s = add.i32 %x, %y\nreturn %x\n}\n";
     let mut draft = Draft::new(text, text);

@@ -1,4 +1,4 @@
-//! Assumptions around inlining: those about inlined functions, in terms of the copy.
+//! Assumptions around inlining: assumptions about inlined functions, in terms of the copy.
 
 use super::{InlinePlan, NotInlined};
 use crate::speculate::{Assumption, Dropped, error};

@@ -11,7 +11,7 @@
 //! base --first passes--> cleaned --inline--> copy --last passes--> optimized
 //! ```
 //!
-//! Two of the steps are ordinary pairs, proved like all others. The one between is a copy, which
+//! Two of the steps are ordinary pairs, proved like all others. The step between is a copy, which
 //! the checker judges as such ([`check::copy`]). The ways in and out are composed of the three
 //! ([`check::enter_copy`], [`check::leave_copy`]). `docs/osr.md` has a worked example.
 //!
@@ -29,9 +29,9 @@
 //! [`crate::driver::derive_certified`] does ([`InlinePlan::retry`]).
 //!
 //! A function may be inlined into itself. Frames of its base then land with all values that are
-//! live+ there, the inner ones too: the run may go up again from any of them, by the mapping that
-//! was accepted together with the exits. Frames of other functions land with the live values alone
-//! ([`CalleeLandings`]).
+//! live+ there, including inner frames: the run may go up again from any of them, by the mapping
+//! that was accepted together with the exits. Frames of other functions land with the live values
+//! alone ([`CalleeLandings`]).
 
 mod assumed;
 mod attempt;
@@ -68,7 +68,7 @@ use transition::mapping::Mapping;
 /// A version with inlined code, and the mappings into the version and out of the version.
 #[derive(Clone, Debug)]
 pub struct Inlined {
-    /// The versions: the base, then each derived from the one before it.
+    /// The versions: the base, then each derived from the version before it.
     pub tree: VersionTree,
     /// The version after the first passes, which was inlined into.
     pub cleaned: Version,
@@ -249,8 +249,8 @@ impl InlinePlan {
     }
 }
 
-/// The points of the base where frames may wait or land: those behind the inlined calls, and all
-/// points if the function is inlined into itself.
+/// The points of the base where frames may wait or land: the points behind the inlined calls, and
+/// all points if the function is inlined into itself.
 pub fn landing_points(base: &Function, instances: &[CopyInstance]) -> BTreeSet<Point> {
     let func = instances.first().map(|own| own.func);
     if instances.iter().skip(1).any(|one| Some(one.func) == func) {

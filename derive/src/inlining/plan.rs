@@ -36,8 +36,9 @@ pub struct InlinePlan {
     /// By function: the frame states of its base. Frames of the function land with the values that
     /// the states name there (`osr::VersionTree::arm_states`).
     pub states: BTreeMap<Func, Arc<FrameStates>>,
-    /// The bounds of the search for rewrites to give up, where the checker drops entries: of the
-    /// passes before the inlining, and of those behind it. A function that assumes gives up none.
+    /// The bounds of the search for rewrites to give up, where the checker drops entries: rewrites
+    /// of the passes before the inlining, and of the passes behind it. A function that assumes
+    /// gives up none.
     pub retry: Retry,
 }
 

@@ -1,9 +1,9 @@
 //! The retry around inlining: where the checker drops entries, rewrites of the passes before the
-//! inlining, and of those behind it, are left out.
+//! inlining, and of the passes behind it, are left out.
 //!
 //! Each of the two steps is an ordinary pair of versions. The search for the rewrites to blame goes
-//! over one of them at a time ([`GiveUp`]), the earlier one first: without some of its rewrites,
-//! the copy is another function. It works on versions of families of their own, so the ids of the
+//! over one step at a time ([`GiveUp`]), the earlier step first: without some of its rewrites, the
+//! copy is another function. It works on versions of families of their own, so the ids of the
 //! result depend on the rewrites left out alone.
 
 use super::row::InliningRow;
@@ -31,8 +31,8 @@ impl LeftOut {
 /// The work of the search for rewrites to give up around an inlining.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InlinedRetry {
-    /// The rewrites given up: of the passes before the inlining, and of those behind it. Actions
-    /// are numbered in the log of their step.
+    /// The rewrites given up: of the passes before the inlining, and of the passes behind it.
+    /// Actions are numbered in the log of their step.
     pub given_up: [Vec<GivenUp>; 2],
     /// The number of rewrites that the passes announced and that were left out.
     pub refused: u64,

@@ -40,7 +40,7 @@ pub enum Arith {
     FloorDiv,
     /// The remainder with the sign of the divisor.
     Mod,
-    /// An operation on the low 32 bits, as those below.
+    /// An operation on the low 32 bits, like the operations below.
     And,
     /// Or.
     Or,
@@ -235,7 +235,7 @@ pub struct Proto {
     pub constants: Vec<Constant>,
     /// The cells that a closure takes along.
     pub captures: Vec<Capture>,
-    /// Handlers, inner ones first.
+    /// Handlers, inner handlers first.
     pub handlers: Vec<Handler>,
     /// By access site: the name of the field.
     pub sites: Vec<u32>,

@@ -230,7 +230,7 @@ impl Heap<'_> {
         let made = self.allocate(8 + u64::from(of_a) + u64::from(of_b))?;
         self.set_u32(made, of_a + of_b);
         self.set_u32(made + 4, 0);
-        // All objects are in front of the new one.
+        // All objects are in front of the new object.
         let (old, new) = self.0.split_at_mut((made + at::BYTES) as usize);
         let (first, second) = new.split_at_mut(of_a as usize);
         let text = |at: u32, length: u32| &old[(at + at::BYTES) as usize..][..length as usize];

@@ -1,4 +1,4 @@
-//! The functions of the language's library, and those on fields.
+//! The functions of the language's library, and the functions on fields.
 
 use crate::heap::{CHAR_BYTES, CHARS};
 use crate::heap::{Heap, Place, Shapes, Thrown, at};

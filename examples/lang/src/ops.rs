@@ -79,7 +79,7 @@ impl Heap<'_> {
         self.raise(&format!("index {index} of an array of {length}"))
     }
 
-    /// Sets an element. The one behind the last is appended.
+    /// Sets an element. An index just behind the last element appends.
     ///
     /// # Errors
     /// If there is neither, or `out of memory`.

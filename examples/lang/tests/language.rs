@@ -1,4 +1,4 @@
-//! Programs, their output, and how wrong ones end.
+//! Programs, their output, and how wrong programs end.
 
 use std::fs;
 use std::path::Path;

@@ -11,7 +11,8 @@ pub(crate) struct Row<'t> {
     bug: &'t Mutant,
     /// Programs tried.
     pub(crate) programs: usize,
-    /// The programs among them whose versions or mappings differ from those without the bug.
+    /// The programs among them whose versions or mappings differ from the versions and mappings
+    /// without the bug.
     pub(crate) reached: usize,
     /// Entries that the checker accepts and a run shows to be wrong: must be 0.
     pub(crate) escaped: usize,

@@ -51,7 +51,7 @@ entry:
   return %e
 }
 ";
-/// The number of cases with such calls, before the generated ones.
+/// The number of cases with such calls, before the generated cases.
 const DIRECTED: usize = 8;
 
 fn indirect(seed: u64) -> Case {

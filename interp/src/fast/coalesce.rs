@@ -165,7 +165,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         }
     }
 
-    /// The number of a value's group. A value without a group gets a new one.
+    /// The number of a value's group. A value without a group gets a new group.
     fn group(&mut self, value: Value) -> usize {
         let group = &mut self.group_of[value.index()];
         if *group == ALONE {

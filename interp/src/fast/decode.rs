@@ -17,7 +17,7 @@ use ir::opcode::{Opcode, Shape};
 use ir::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Up to this many distinct constants, all of them get slots, even those outside of loops.
+/// Up to this many distinct constants, all of them get slots, including constants outside of loops.
 const FEW: usize = 24;
 
 /// Most distinct constants that get slots. Entering a frame copies them all.
@@ -163,8 +163,8 @@ impl FastDecoder<'_> {
         let f = self.function;
         let dom = DomTree::new(f, &Cfg::new(f));
         let is_assumption = |inst: &Inst| f.inst(*inst).opcode == Opcode::Assume;
-        // The last assumption of each block, and the blocks above: all values of those are
-        // available.
+        // The last assumption of each block, and the blocks above: all values of the blocks above
+        // are available.
         let mut last: BTreeMap<Block, Inst> = BTreeMap::new();
         for inst in self.insts.iter().copied().filter(is_assumption) {
             last.insert(f.inst_block(inst), inst);
@@ -207,8 +207,8 @@ impl FastDecoder<'_> {
     }
 
     /// Gives constants slots of their own after the frame. All constants get a slot if at most
-    /// `FEW` of them are distinct. Otherwise only those in loops do, at most `MANY`. Entering a
-    /// frame fills these slots.
+    /// `FEW` of them are distinct. Otherwise only constants in loops get a slot, at most `MANY`.
+    /// Entering a frame fills these slots.
     fn pool_constants(&mut self) {
         let function = self.function;
         let constant = |inst: &Inst| match (function.inst(*inst).opcode, function.inst(*inst).imm) {

@@ -218,8 +218,8 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
     let mut version = frame.version;
 
     let exit = 'run: loop {
-        // By reference, because a copy would load every field, including those the operation does
-        // not need.
+        // By reference, because a copy would load every field, including fields that the operation
+        // does not need.
         let op = ops.get(pc);
         let length = u64::from(op.length);
         if fuel < length {

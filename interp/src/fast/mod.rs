@@ -1,4 +1,4 @@
-//! The fast tier: a second form of the code, for runs that no one observes.
+//! The fast tier: a second form of the code, for runs without an observer.
 //!
 //! A run without an observer, trace, digests and poison exposes no state between two instructions.
 //! Fast code uses this freedom as follows:

@@ -31,11 +31,11 @@ pub trait Pass {
 
 /// The whole rewrites that the passes of a pipeline may still make.
 ///
-/// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of earlier ones, over
-/// all passes that share this fuel. The fuel grants those below a limit, except for numbers that it
-/// leaves out. Equal functions, passes and fuels lead to equal announcements up to the first one
-/// that two fuels answer differently. So a failure can be bisected to one rewrite, and the pipeline
-/// can run again without it.
+/// Each announcement of a rewrite ([`Editor::plan`]) has a number: the count of earlier
+/// announcements, over all passes that share this fuel. The fuel grants announcements below a
+/// limit, except for numbers that it leaves out. Equal functions, passes and fuels lead to equal
+/// announcements up to the first announcement that two fuels answer differently. So a failure can
+/// be bisected to one rewrite, and the pipeline can run again without it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fuel {
     limit: u64,
@@ -93,8 +93,8 @@ impl Fuel {
         self.limit - self.planned
     }
 
-    /// The number of rewrites announced so far, those left out included. Announcements beyond the
-    /// limit do not count.
+    /// The number of rewrites announced so far, including rewrites left out. Announcements beyond
+    /// the limit do not count.
     pub fn planned(&self) -> u64 {
         self.planned
     }

@@ -8,9 +8,9 @@
 //! To add a rule, add a row to [`RULES`], the same row to `proof/theories/Rules.v` with a proof in
 //! `Rows.v`, and its line to `proof/rules.txt`. The tests evaluate it and the solvers prove it
 //! (`docs/testing.md`, Rules proved). `simplify` and `gvn` apply every row, and certificates cite
-//! the first row that fits. All rows must therefore rewrite toward one normal
-//! form: no row undoes another. Where two rows fit one operation, both lead to one class of values
-//! (`a_rule_keeps_the_class` in `number`, which names the one exception known).
+//! the first row that fits. All rows must therefore rewrite toward one normal form: no row undoes
+//! another. Where two rows fit one operation, both lead to one class of values
+//! (`a_rule_keeps_the_class` in `number`, which names the only known exception).
 //!
 //! A new kind of pattern, guard or result requires changes in every matcher: `instance`,
 //! `number/src/{matcher,table}.rs`, `provers/src/{rewrite,typing}.rs` and

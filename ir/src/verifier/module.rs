@@ -192,7 +192,7 @@ fn check_host_memories(module: &Module, findings: &mut Findings) {
         }
         ranges.push((u128::from(first)..end, memory));
     }
-    // The range before another in this order is the one to reach into it.
+    // The range before another range in this order is the range to reach into it.
     ranges.sort_by_key(|(range, _)| range.start);
     for pair in ranges.windows(2) {
         let [(below, one), (above, other)] = pair else { continue };

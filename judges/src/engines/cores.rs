@@ -18,7 +18,7 @@ impl Cores {
             return Err(format!("{count} cores wanted, {} available", all.count()));
         }
         let mut some = CpuSet::new();
-        // The last ones: interrupts mostly go to the first.
+        // The last cores: interrupts mostly go to the first cores.
         let usable = (0..CpuSet::MAX_CPU).rev().filter(|core| all.is_set(*core));
         usable.take(count as usize).for_each(|core| some.set(core));
         sched_setaffinity(None, &some).map_err(text)?;

@@ -116,8 +116,8 @@ const fn function(
     KernelFunction { module, route, name, result, long, short }
 }
 
-/// Functions whose calls spend their time in one activation: no call but the first, and those to
-/// small functions in the loop, would reach better code. Half of them by each route.
+/// Functions whose calls spend their time in one activation: no call except the first call, and
+/// calls of small functions in the loop, would reach better code. Half of them by each route.
 pub const FUNCTIONS: &[KernelFunction] = &[
     function(("divide", "o2"), ("collatz", "i64"), "i32:10000000", "i32:150000"),
     function(("edit", "m2r"), ("edit", "i32"), "i32:24000 i32:3", "i32:3000 i32:3"),

@@ -1,11 +1,11 @@
 //! Whichever rule `simplify` applies to a value, the table keeps the result in the value's class.
 //!
-//! The pass sees one operation for a value, and leaves it if others use it and a rule would make a
-//! new one. The table sees the operations of a class, the simplest first. So they may apply
-//! different rules to one value, which must lead to one class; else certificates call equal values
-//! different. Random expressions show the pairs of rules that lead apart. One pair is known: a
-//! constant in bits that a shift leaves free, behind a mask and below an extension (one expression
-//! of millions).
+//! The pass sees one operation for a value, and leaves it if other operations use it and a rule
+//! would make a new operation. The table sees the operations of a class, the simplest first. So
+//! they may apply different rules to one value, which must lead to one class; else certificates
+//! call equal values different. Random expressions show the pairs of rules that lead apart. One
+//! pair is known: a constant in bits that a shift leaves free, behind a mask and below an extension
+//! (one expression of millions).
 
 use super::RuleNames;
 use crate::*;

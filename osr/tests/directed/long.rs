@@ -262,7 +262,7 @@ b2:
         let applied = edited(&base, |ed| {
             let b1 = block(ed.func(), "b1");
             ed.merge_blocks(b1);
-            // Past `b1` and all blocks behind it, but for the last one.
+            // Past `b1` and all blocks behind it, except the last block.
             let left = ed.func().terminator(block(ed.func(), "left"));
             (0..=row).for_each(|_| ed.redirect(Edge { inst: left, index: 0 }));
             (0..row).for_each(|_| ed.merge_blocks(b1));
@@ -275,9 +275,9 @@ b2:
 
 #[test]
 fn a_point_that_the_other_version_lacks_has_the_place_of_the_next_one() {
-    // Each round of an unrolled hash makes its constant anew, and the version after has the first
-    // one alone. Tried in the middle of the block, or at one of its ends, an entry from a removed
-    // constant computes dozens of rounds or keeps the words that they have used up.
+    // Each round of an unrolled hash makes its constant anew, and the version after has only the
+    // first constant. Tried in the middle of the block, or at one of its ends, an entry from a
+    // removed constant computes dozens of rounds or keeps the words that they have used up.
     const ROUNDS: usize = 90;
     let mut text = String::from("memory @m 1\nfunc @f(%a: i32) -> i32 {\nentry:\n");
     (0..ROUNDS).for_each(|i| text += &format!("  %w{i} = load.i32 @m[%a + {}]\n", 4 * i));

@@ -45,7 +45,7 @@ impl<'f> ValueNumbering<'f> {
         self.found.terms.get(value)
     }
 
-    /// The edges that branches always take, for the branches that take only one.
+    /// The edges that branches always take, for the branches that take a single edge.
     pub(super) fn decided(&self) -> Vec<Edge> {
         let f = self.graph.f;
         let only = |block: &Block| match self.found.live.targets(*block) {

@@ -113,7 +113,7 @@ struct ValueChange {
     rule: &'static str,
     before: Value,
     after: After,
-    /// The constant to create first, whose number is the next one.
+    /// The constant to create first, whose number is the next number.
     makes: Option<(Type, u64)>,
     /// Whether an equal instruction always executes before this instruction, which therefore cannot
     /// trap.
@@ -194,7 +194,7 @@ impl DominatorScopes for LeaderWalk<'_, '_> {
 }
 
 impl<'a, 'f> LeaderWalk<'a, 'f> {
-    /// The changes, in an order in which each is correct after those before it.
+    /// The changes, in an order in which each is correct after the changes before it.
     fn run(f: &'f Function, numbering: &'a ValueNumbering<'f>) -> Vec<ValueChange> {
         let leaders = [0, 1].map(|_| vec![None; numbering.table.terms().len()]);
         let (entered, local, changes) = (Vec::new(), HashMap::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! Parameters that only ever receive one value.
 //!
-//! The *root* of a parameter is the one value that arrives on every edge that may be taken, or the
-//! parameter itself if several values arrive. A set of parameters that pass each other around loops
-//! has the root of the value that enters the set.
+//! The *root* of a parameter is the single value that arrives on every edge that may be taken, or
+//! the parameter itself if several values arrive. A set of parameters that pass each other around
+//! loops has the root of the value that enters the set.
 //!
 //! Take the graph in which an argument leads to the parameter that receives it, and a source above
 //! all leads to each value that is no parameter. A value that stands on every path from that source

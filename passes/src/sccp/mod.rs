@@ -27,7 +27,7 @@
 //! argument is `v`, so `v` dominates the parameter once the other edges are removed. And `v` cannot
 //! execute again before control binds the parameter again: otherwise a path would reach a use of
 //! the parameter around the parameter. The pass folds branches first, so each rewrite is correct
-//! after those before it.
+//! after the rewrites before it.
 //!
 //! *Cost*: the constants are linear in operands and arguments of edges: a value moves at most
 //! twice, and each move visits its uses. The single values are near linear in the arguments.
@@ -76,7 +76,7 @@ enum Fact {
 }
 
 impl Fact {
-    /// The meet: the fact about a value that is sometimes the one and sometimes the other.
+    /// The meet: the fact about a value that is either of two values.
     fn and(self, other: Fact) -> Fact {
         match (self, other) {
             (Fact::Unknown, fact) | (fact, Fact::Unknown) => fact,
@@ -261,10 +261,10 @@ impl<'f> Analysis<'f> {
         }
     }
 
-    /// Marks an edge as taken. The first time, all its arguments arrive; those whose facts change
-    /// later are sent. The facts about the parameters already include the arguments of other edges.
-    /// Facts only move down, so no argument needs a second meet. The cost of a block with many
-    /// predecessors is therefore linear in their number (the test
+    /// Marks an edge as taken. The first time, all its arguments arrive; arguments whose facts
+    /// change later are sent. The facts about the parameters already include the arguments of other
+    /// edges. Facts only move down, so no argument needs a second meet. The cost of a block with
+    /// many predecessors is therefore linear in their number (the test
     /// `a_block_with_many_predecessors_costs_linear_time`).
     fn take(&mut self, edge: Edge) {
         if self.taken.put(self.edges.of(edge)) {

@@ -52,9 +52,9 @@ fn values_passed_around_many_loops_cost_linear_time() {
     }
 }
 
-/// Loops inside one another, whose parameters look like copies of the one outside until the search
-/// sees the back edges: `%i` receives `%o` alone, at each depth. A search that starts anew for each
-/// loop has to bound the number of starts, and then misses copies.
+/// Loops inside one another, whose parameters look like copies of the parameter outside until the
+/// search sees the back edges: `%i` receives `%o` alone, at each depth. A search that starts anew
+/// for each loop has to bound the number of starts, and then misses copies.
 #[test]
 fn copies_in_any_number_of_loops_are_found() {
     const DEPTH: usize = 100;

@@ -61,8 +61,8 @@ fn known_bits_make_masks_useless() {
     );
 }
 
-/// An inner operation with other uses stays, so a new outer one would not pay. Float operations
-/// keep NaN and the sign of zero. A value that may be 2 is not a truth value.
+/// An inner operation with other uses stays, so a new outer operation would not pay. Float
+/// operations keep NaN and the sign of zero. A value that may be 2 is not a truth value.
 #[test]
 fn rewrites_that_do_not_pay_or_may_differ_are_declined() {
     declines(

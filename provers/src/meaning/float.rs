@@ -46,7 +46,7 @@ pub(super) fn binary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr, y: SEx
     }
 }
 
-/// The minimum or maximum: NaN if an operand is NaN; of two zeros, the one with the `preferred`
+/// The minimum or maximum: NaN if an operand is NaN; of two zeros, the zero with the `preferred`
 /// sign. SMT-LIB's own minimum gives the other operand for a NaN, and does not determine the zero.
 fn extremum(t: SmtTerms<'_>, before: &str, preferred: &str, a: SExpr, b: SExpr) -> SExpr {
     let is = |predicate: &str, x: SExpr| t.app(predicate, &[x]);

@@ -174,7 +174,7 @@ impl<'r> ContinuationEmitter<'r> {
         }
     }
 
-    /// Marks the steps that are needed with a preliminary index. Steps read earlier ones, so one
+    /// Marks the steps that are needed with a preliminary index. Steps read earlier steps, so one
     /// walk from the last to the first finds all.
     fn mark_steps(&mut self) {
         let entry = self.plan.entry;

@@ -47,7 +47,7 @@ impl<'e> PlannedEntry<'e> {
         Ok(plan)
     }
 
-    /// The index of a value among those required.
+    /// The index of a value among the required values.
     pub(super) fn param(&self, value: Value) -> Result<usize, ContinuationError> {
         let found = self.places.binary_search_by_key(&value, |(value, _)| *value);
         found.map(|at| self.places[at].1).map_err(|_| ContinuationError::NotRequired(value))

@@ -215,7 +215,7 @@ impl<'f> CopiedRegion<'f> {
             }
             // A provided value is followed further all the same if the region defines it again: its
             // next definition has operands too. Landing at the start of a block binds the block's
-            // parameters, so the entry must provide those even if edges bind them.
+            // parameters, so the entry must provide the parameters even if edges bind them.
             if entry.provides_value(value) {
                 self.provided.insert(value.index());
             } else if !self.is_defined(value)
@@ -251,7 +251,7 @@ impl<'f> CopiedRegion<'f> {
         (from == self.block || self.reached.contains(from.index())) && self.may_take(edge)
     }
 
-    /// The index of the one edge that a branch takes, if constants decide it.
+    /// The index of the single edge that a branch takes, if constants decide it.
     pub(super) fn only_edge(&self, inst: Inst) -> Option<usize> {
         let count = self.target.inst(inst).targets.len();
         let taken = self.taken.filter(|_| count > 1)?;

@@ -114,8 +114,9 @@ const CALL_BLOCKS: &[Begins] = &[
 /// the innermost, and what holds them.
 type Begins = (&'static str, usize, &'static str, usize, &'static str);
 
-/// A continuation written by hand. Its claim follows from names: an instruction stands for the one
-/// whose result has the same name but for digits, and one without a result for the next without.
+/// A continuation written by hand. Its claim follows from names: an instruction stands for the
+/// instruction whose result has the same name but for digits, and an instruction without a result
+/// for the next instruction without a result.
 struct Rest {
     source: Function,
     versions: Vec<Function>,

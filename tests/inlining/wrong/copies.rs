@@ -274,7 +274,7 @@ fn edits() -> Vec<Forgery> {
     EDITED.into_iter().map(forged).collect()
 }
 
-/// Copies with other signatures, and of other functions than those called.
+/// Copies with other signatures, and copies of functions that are not called.
 fn others() -> Vec<Forgery> {
     vec![
         forgery("CopyOtherLengths", "a parameter more", "inst", || {

@@ -1,4 +1,4 @@
-//! Forgeries of the steps across copies. The mappings on both sides are accepted ones.
+//! Forgeries of the steps across copies. The mappings on both sides are accepted.
 
 use super::Forgery;
 use super::copies::{COPY, ONE_CALL, ORIGINALS};
@@ -139,7 +139,7 @@ impl Scene {
     }
 }
 
-/// The first refusal, if the frame entries are the forged ones no more.
+/// The first refusal, if the frame entries differ from the forged frame entries.
 fn word(
     left: Result<CheckedFrames, NotAChain>,
     is_stopped: impl Fn(&CheckedFrames) -> bool,

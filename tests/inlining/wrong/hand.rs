@@ -14,9 +14,9 @@ pub(crate) type Inlined = (&'static str, &'static str, usize, usize);
 
 /// A version of `@main`, and the claim that it is a copy.
 ///
-/// The claim follows from names. A value or block of the version is the copy of the one with this
-/// name in an original: without the prefix in inlined code, and without more in `@main` itself. A
-/// block `behind` after a prefix stands behind that call.
+/// The claim follows from names. A value or block of the version is the copy of the value or block
+/// with this name in an original: without the prefix in inlined code, and unchanged in `@main`
+/// itself. A block `behind` after a prefix stands behind that call.
 pub(crate) struct Hand {
     pub(crate) module: Module,
     pub(crate) version: Function,

@@ -14,7 +14,7 @@ use osier::transition::{Pair, Side};
 
 /// An entry that copies values to themselves. It has a source point and a landing point, by number
 /// of the instruction. The lists of values, by number, are the copied, the required and the kept
-/// ones.
+/// values.
 type Copies<'a> = ([usize; 2], [&'a [u32]; 3]);
 
 /// The word of the checker on the last of some entries from the last function of a module to

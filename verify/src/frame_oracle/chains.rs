@@ -15,10 +15,10 @@
 //! instructions before the place that the base run has reached. At the end of the chain, results,
 //! memory and outer effects are compared.
 //!
-//! An activation of another function lands in a base whose own ways in were accepted apart from
-//! the entry that made it. Such a way in may read a value that is dead where the activation landed.
-//! A chain does not take it then, as no embedder may. In all other activations, the inner ones of
-//! a function inlined into itself included, such a value is a divergence.
+//! An activation of another function lands in a base whose own ways in were accepted apart from the
+//! entry that made it. Such a way in may read a value that is dead where the activation landed. A
+//! chain does not take it then, as no embedder may. In all other activations, including inner
+//! activations of a function inlined into itself, such a value is a divergence.
 
 use super::gap::{ComputedFrame, ComputedFrames, difference};
 use super::plan::{FramePlans, NotFired};
@@ -33,7 +33,7 @@ use std::fmt::Write;
 use transition::VersionKey;
 use transition::frames::FramePlace;
 
-/// The most hops of a chain, without those at failing assumptions.
+/// The most hops of a chain; hops at failing assumptions do not count.
 const MOST_HOPS: u32 = 24;
 
 /// The figures of hop chains through frames.

@@ -210,7 +210,7 @@ impl<H> EventGap<H> {
     }
 }
 
-/// How the activations of a run differ from computed ones.
+/// How the activations of a run differ from the computed activations.
 pub(super) fn difference(computed: &ComputedFrames, view: &View<'_>) -> Option<String> {
     let mut frames = view.frames();
     for (at, frame) in computed.frames.iter().enumerate() {

@@ -284,7 +284,7 @@ impl<'a> GeneratedBody<'a> {
         self.scope.of_at(ty, mark)[self.prng.index(count)]
     }
 
-    /// A constant. Often reuses the one of a recent instruction, as code written by people does.
+    /// A constant. Often reuses a recent constant, like code written by people.
     pub(super) fn constant(&mut self, ty: Type, bits: u64) -> Value {
         let recent = self.scope.of(ty).iter().rev().take(24).copied();
         let made = recent.into_iter().find(|v| self.builder.function().constant(*v) == Some(bits));

@@ -106,7 +106,7 @@ features! {
     /// [`Weights::with_facts`].
     Fact "fact" 0;
     /// Calls of functions that call others, and several calls of one. The default weights of this
-    /// feature and of those below are zero: [`Weights::and_trees`].
+    /// feature and the features below are zero: [`Weights::and_trees`].
     CallTree "call_tree" 0;
     /// Returns that hand over the same values in other orders.
     Returns "returns" 0;

@@ -137,7 +137,7 @@ struct Recursive {
 
 impl Recursive {
     /// The function that the next function calls recursively: itself, its predecessor or its
-    /// successor. `None` if the next one is not recursive.
+    /// successor. `None` if the next function is not recursive.
     fn next(
         &mut self,
         module: &Module,

@@ -175,8 +175,8 @@ impl<'a> Hopper<'a> {
     /// A runner for a verified module and verified versions.
     ///
     /// The report starts with the faults that entries have regardless of the run. Such entries
-    /// never fire, except for those whose only fault is that they provide too little: the chains
-    /// are to show the consequence.
+    /// never fire, except entries whose only fault is that they provide too little: the chains are
+    /// to show the consequence.
     ///
     /// Cost: near linear in the module, the versions, the mappings, and the values live at target
     /// points.
@@ -288,7 +288,7 @@ impl<'a> Hopper<'a> {
     /// If the function is imported or takes another number of arguments.
     pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
         // The seed depends on the number of the run, so that each input gets other chains, and the
-        // same ones if it is run again.
+        // same chains if it is run again.
         let prng = Prng::new(self.options.seed).fork(self.report.runs);
         self.report.runs += 1;
         let Some((ready, host)) = self.started(host) else { return };

@@ -22,7 +22,7 @@ struct Failed<'a> {
 
 impl<'a> Oracle<'a> {
     /// Finds the failing assumption at which a machine is paused. `None` in the version before, and
-    /// in a function without a pair: nothing leads out of those.
+    /// in a function without a pair: no exit leads out of them.
     fn failed(&self, machine: &Machine) -> Option<Failed<'a>> {
         let view = machine.view().expect("a run is paused at a failing assumption");
         let (func, point) = (view.func(), Point::before(view.inst()));

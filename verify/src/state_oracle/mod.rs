@@ -147,7 +147,7 @@ impl Default for OracleOptions {
 
 impl OracleOptions {
     /// Settings for long runs. They compare the first 8 visits of each point and one gap in 1000.
-    /// For each run and direction, 2 copies continue. The limits are the default ones of a machine.
+    /// For each run and direction, 2 copies continue. The limits are the defaults of a machine.
     pub fn for_long_runs() -> OracleOptions {
         OracleOptions {
             policy: Policy::Sampled { first: 8, one_in: 1000 },

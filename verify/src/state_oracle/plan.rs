@@ -1,5 +1,5 @@
 //! The plans of the oracle, made once for each pair of versions: the points to record, and entries
-//! whose operands are resolved to indices in those records.
+//! whose operands are resolved to indices in these records.
 
 use super::report::EntryFault;
 use cranelift_entity::EntityRef;

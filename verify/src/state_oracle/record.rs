@@ -76,7 +76,7 @@ pub(super) struct Recording {
     values: Vec<u64>,
     /// By function and point: its latest visit.
     seen: Vec<Vec<Seen>>,
-    /// The number of the gap; 0 before the first one.
+    /// The number of the gap; 0 before the first gap.
     gap: u64,
     /// Whether this gap is recorded; `None` until its first watched point.
     pub(super) on: Option<bool>,
@@ -235,7 +235,7 @@ pub(super) struct Sampler {
     prng: Prng,
     /// The number of visits that may still be chosen.
     left: u32,
-    /// The number of visits that pass before the next one is chosen.
+    /// The number of visits that pass before the next choice.
     wait: u32,
     /// The wait is random below this number, which doubles with each choice.
     interval: u32,

@@ -9,9 +9,9 @@ use transition::Side;
 pub struct Counts {
     /// Entries fired and compared.
     pub transitions: u64,
-    /// Those with compensation code that does something.
+    /// Transitions with compensation code that does something.
     pub with_code: u64,
-    /// Those with a source point inside a loop.
+    /// Transitions with a source point inside a loop.
     pub in_loops: u64,
     /// Values compared.
     pub compared: u64,
@@ -165,7 +165,7 @@ pub enum Difference {
     },
     /// The run of the other version did not visit the target point in this gap.
     NoPartner,
-    /// A point was visited twice between two anchors, so no visit is the one to compare.
+    /// A point was visited twice between two anchors, so no visit is the right one to compare.
     Ambiguous,
     /// Compensation code traps.
     Trap {

@@ -27,7 +27,7 @@ impl<T: Copy> LocalMap<T> {
         }
     }
 
-    /// Sets the entry of a local. Returns the one before.
+    /// Sets the entry of a local. Returns the entry before.
     pub(super) fn insert(&mut self, local: u32, value: T) -> Option<T> {
         if local >= NEAR {
             return self.far.insert(local, value);

@@ -115,7 +115,7 @@ impl Notes {
 /// Where the instructions of a module come from: lines of the source, and names of functions.
 ///
 /// The map answers for imported functions. Passes keep the ids of instructions that they move, so
-/// versions share the lines of those. An added instruction has no line here.
+/// versions share the lines of moved instructions. An added instruction has no line here.
 #[derive(Debug)]
 pub struct SourceMap {
     offsets: CodeOffsets,

@@ -76,7 +76,7 @@ struct DebugEntry<'a> {
     start: Option<Value<'a>>,
     name: Option<Value<'a>>,
     linkage_name: Option<Value<'a>>,
-    /// The entry that this one is a copy or a definition of.
+    /// The entry that this entry copies or defines.
     origin: Option<Value<'a>>,
     addr_base: Option<Value<'a>>,
     str_offsets_base: Option<Value<'a>>,

@@ -343,7 +343,7 @@ impl Process {
         memory.write_u64(to, position)
     }
 
-    /// Writes directory entries, the last one possibly in part. The cookie of an entry is its
+    /// Writes directory entries, the last entry possibly in part. The cookie of an entry is its
     /// number; a program that asks for the first begins a new list.
     fn fd_readdir(
         &mut self,

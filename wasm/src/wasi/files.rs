@@ -116,13 +116,13 @@ pub trait Directory: Any + Debug + Send + Sync {
     /// As the file system says.
     fn unlink(&self, path: &str) -> Result<(), Errno>;
 
-    /// Moves a file to a path below another directory, which may be this one.
+    /// Moves a file to a path below another directory, which may be the same directory.
     ///
     /// # Errors
     /// As the file system says; [`Errno::Xdev`] for a directory of another implementation.
     fn rename(&self, from: &str, target: &dyn Directory, to: &str) -> Result<(), Errno>;
 
-    /// Makes a second name of a file, below another directory, which may be this one.
+    /// Makes a second name of a file, below another directory, which may be the same directory.
     ///
     /// # Errors
     /// As the file system says; [`Errno::Xdev`] for a directory of another implementation.

@@ -14,7 +14,7 @@ pub(crate) struct WrongComposition {
     /// The check that stops them.
     pub(crate) check: Check,
     pub(crate) what: &'static str,
-    /// The mapping from p to q, and the one to r.
+    /// The mapping from p to q, and the mapping from q to r.
     first: Checked<Mapping>,
     second: Checked<Mapping>,
     /// p and r with a certificate, to judge the composition by.
@@ -105,7 +105,8 @@ fn versions() -> WrongComposition {
     }
 }
 
-/// The sum is dead in q, so the first mapping need not provide it. The second one keeps it for r.
+/// The sum is dead in q, so the first mapping need not provide it. The second mapping keeps it for
+/// r.
 fn provides() -> WrongComposition {
     let p = "%s = mul.i32 %x, %x\nreturn %x\n";
     let q = "%s = add.i32 %x, %y\nreturn %x\n";

@@ -44,7 +44,8 @@ fn outside() -> [Wrong; 2] {
     let call = dropped.at(Before, "entry", 0).inst();
     dropped.anchors.retain(|anchor| *anchor != call);
 
-    // The last write of both versions covers the first one, so memory is the same behind the call.
+    // The last write of both versions covers the first write, so memory is the same behind the
+    // call.
     let shown = |first: &str| {
         format!("{first}\n%r = call_outside @note(%x)\nglobal_set.i32 @g, %y\nreturn %y\n")
     };

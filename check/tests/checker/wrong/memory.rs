@@ -9,9 +9,9 @@ use transition::certificate::{By, NO_TERM, TermId, TermKind};
 
 const NONE: [TermId; 2] = [NO_TERM; 2];
 
-/// The version before returns a read above a store (`%w`), the one after a read below it (`%v`).
-/// The certificate claims that both give the same, because the store is apart. `via` makes the
-/// hints for the distance of the two addresses.
+/// The version before returns a read above a store (`%w`), the version after a read below it
+/// (`%v`). The certificate claims that both give the same, because the store is apart. `via` makes
+/// the hints for the distance of the two addresses.
 fn apart(what: &'static str, text: &str, via: impl Fn(&mut Draft) -> [TermId; 2]) -> Wrong {
     let mut draft = Draft::of_writes(&format!("{text}return %w\n"), &format!("{text}return %v\n"));
     let result = draft.term(After, "w");
@@ -190,7 +190,7 @@ pub(super) fn merges() -> [Wrong; 2] {
 }
 
 /// The word of a reference before a call (`%old`) and behind it (`%new`), where the call may have
-/// collected. The version before returns `%new`, the one after `%old`.
+/// collected. The version before returns `%new`, the version after `%old`.
 const COLLECTED: &str = "%w = uextend.i64 %x\n%p = ref_of %w\n%v = uextend.i64 %y\n\
     %q = ref_of %v\n%old = ref_bits %p\n%other = ref_bits %q\ncall @tell()\n\
     %new = ref_bits %p\n";

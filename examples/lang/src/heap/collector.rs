@@ -120,8 +120,8 @@ impl<'a, 'b> Collection<'a, 'b> {
         }
     }
 
-    /// Ends the collection, and sets the place where the next one begins. Returns whether there is
-    /// space for the allocation that found none.
+    /// Ends the collection, and sets the place where the next collection begins. Returns whether
+    /// there is space for the allocation that found none.
     pub fn end(mut self) -> bool {
         self.scan();
         let Collection { heap, next, .. } = self;

@@ -7,7 +7,7 @@
 //! often is compiled anew by what the interpreter has seen since.
 //!
 //! A base cannot be replaced, so a function of the language has several functions of the IR, a
-//! *generation* each. The code of an earlier generation then calls the next one.
+//! *generation* each. The code of an earlier generation then calls the next generation.
 
 mod calls;
 mod compile;

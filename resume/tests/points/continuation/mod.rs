@@ -77,7 +77,7 @@ fn block(f: &Function, name: &str) -> Block {
     f.blocks().find(|b| f.block_name(*b) == Some(name)).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// A loop in a loop. The inner loop is one block; the outer loop sets values that the inner one
+/// A loop in a loop. The inner loop is one block; the outer loop sets values that the inner loop
 /// reads.
 const NESTED: &str = "\
 global @g: mut i32 = 0

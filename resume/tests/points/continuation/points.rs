@@ -51,7 +51,7 @@ fn points_keep_their_numbers() {
 }
 
 /// Behind a point that always exits, fewer blocks are reachable, and constants decide more branches
-/// there than in the version without points. A run that lands behind such a point may take those
+/// there than in the version without points. A run that lands behind such a point may take these
 /// branches, so only decisions of the version without points count.
 #[test]
 fn points_do_not_decide_branches() {
