@@ -173,8 +173,9 @@ impl Interpreter {
         (HotLoop { func: self.func, at }, state.clone())
     }
 
-    /// Interprets from an instruction on. At every thousandth visit of the loop header, asks for
-    /// native code with `enter`, which returns the result of the function if it has gone on there.
+    /// Interprets from an instruction on. At every thousandth visit of the loop header, requests
+    /// native code with `enter`, which returns the result of the function if the run has continued
+    /// there.
     fn interpret<E>(
         &mut self,
         mut pc: usize,
@@ -241,7 +242,7 @@ fn assuming(
     let at = Point::before(base.next_inst(test).ok_or("a branch follows")?);
     let value = base.inst(test).results[0];
     let assume = [Assumption { at, value, expected: Expected::Is(0), reason: 0 }];
-    // The entries that lead to the base provide what the frame states name.
+    // The entries that lead to the base provide the values that the frame states name.
     let mut tree = VersionTree::new(base.clone());
     tree.arm_states(VersionTree::BASE, &toy.states)?;
     let pipeline = Pipeline::default();

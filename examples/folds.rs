@@ -1,4 +1,4 @@
-//! Prints what operations on constants give, for comparison with their meaning in Coq.
+//! Prints the results of operations on constants, for comparison with their meaning in Coq.
 //!
 //! A line has the opcode, its type, the type of the first operand, the operands, and the result of
 //! `ir::eval::fold`, or `-` where that gives none. `proof/meaning` runs this.

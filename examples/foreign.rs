@@ -150,8 +150,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Condition::Guard { value: large.ok_or("the guard's condition")?, when: Truth::NonZero };
     let point = PointSpec::of_entry(&back, Point::before(branch), guard).ok_or("a way back")?;
 
-    // The toy's frame where the run lands: the instruction, and what each register holds. The toy
-    // does not need the other values of the IR, for example the comparison.
+    // The toy's frame where the run lands: the instruction, and the contents of each register. The
+    // toy does not need the other values of the IR, for example the comparison.
     let (sum, landing) = sum_at_head(base);
     let (n, i) = (base.arguments()[0], base.block_params(base.inst_block(landing))[1]);
     let entry = back.entry(point.at).ok_or("a way back")?;

@@ -33,7 +33,7 @@ entry:
 }
 "#;
 
-/// The embedder. Its state is at hand wherever a run asks it.
+/// The embedder. Its state is at hand wherever a run calls it.
 struct Language {
     step: Func,
     calls: u64,

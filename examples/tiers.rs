@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new(Config::default())?;
     let options = Options::default();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options)?;
-    // What is hot follows from the costs of the tiers. At most 64 MB of code are made.
+    // The costs of the tiers determine the hot code. At most 64 MB of code are made.
     let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default(), NoObserver)
         .with_code_limit(64 << 20);
     // A second thread compiles, if there is a processor for it.

@@ -1,8 +1,8 @@
 //! Generates the tables of operations on values from the opcode table of the IR.
 //!
 //! Macros by example cannot join `Add` and `I32` to one name, so this script writes the rows. It
-//! reads [`Opcode::ALL`] and asks [`accepts`] for the types of each opcode. A new opcode on values
-//! thereby gets its codes in both tiers. The output is two macros; `src/op.rs` includes and
+//! reads [`Opcode::ALL`] and queries [`accepts`] for the types of each opcode. A new opcode on
+//! values thereby gets its codes in both tiers. The output is two macros; `src/op.rs` includes and
 //! describes them.
 
 use ir::eval::{accepts, eval, is_evaluated};

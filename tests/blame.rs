@@ -40,7 +40,8 @@ fn before(base: &Function, name: &str) -> Point {
     Point::before(base.all_insts().find(is_named).expect("the base has the value"))
 }
 
-/// What the log alone blames, and the culprits, for a point of the base of a function, at `live`.
+/// The action that the log alone blames, and the culprits, for a point of the base of a function,
+/// at `live`.
 fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
     let module = module(path);
     let (_, base) = module.defined().next().expect("one function");

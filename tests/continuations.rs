@@ -259,8 +259,8 @@ fn continuations_of_random_programs_end_as_transitions_do() {
 }
 
 /// A version with an OSR point wherever it has an outgoing entry. A point hands over the values
-/// that the entry requires. With a generator, a few points are guards or always exit; the others
-/// check their condition and stay.
+/// that the entry requires. With a generator, a few points are guards or always exit; the other
+/// points check their condition and stay.
 fn armed(version: &Function, out: &Mapping, mut prng: Option<&mut Prng>) -> Instrumented {
     let mut specs = Vec::new();
     for (at, entry) in out.entries() {

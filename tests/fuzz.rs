@@ -229,7 +229,7 @@ fn a_source_that_has_ended_is_not_asked_again() {
 #[test]
 fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
     let asked = AtomicU64::new(0);
-    // The campaign asks before the batch and before its first case.
+    // The campaign polls before the batch and before its first case.
     let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 2;
     let budget =
         CampaignLimits { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &stop };

@@ -140,7 +140,7 @@ fn every_amount_of_fuel_keeps_the_meaning() {
     assert!(stopped > 200, "only {stopped} runs were stopped by their fuel");
 }
 
-/// Any rewrites may be left out: what follows them is right without them, and the pass ends.
+/// Any rewrites may be left out: later rewrites are right without them, and the pass ends.
 #[test]
 fn leaving_out_any_rewrites_keeps_the_meaning() {
     let mut left_out: BTreeMap<&str, u64> = BTreeMap::new();

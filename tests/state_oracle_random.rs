@@ -26,7 +26,7 @@ struct Derived {
     syntheses: Vec<(Level, Synthesis)>,
 }
 
-/// `O1` for every third program, and eight random passes for the others.
+/// `O1` for every third program, and eight random passes for the other programs.
 fn pipeline(seed: u64) -> Pipeline {
     let mut prng = Prng::new(seed);
     let names: Vec<&str> = (0..8).map(|_| PASSES[prng.index(PASSES.len())].name()).collect();

@@ -99,7 +99,7 @@ fn with_pauses(
                 assert!(machine.is_due() || asked.load(Ordering::Relaxed) != 0);
                 machine.pause_after(version, inst, 1 + prng.below(4));
                 machine.show_live_values();
-                // Every eighth pause asks for another at the next visit.
+                // Every eighth pause requests another pause at the next visit.
                 asked.store(u32::from(prng.below(8) == 0), Ordering::Relaxed);
             }
             other => panic!("a generated program does not end with {other:?}"),
@@ -228,7 +228,7 @@ fn results(text: &str, args: &[u64]) -> Vec<u64> {
     }
 }
 
-/// Two parameters swap in every iteration, so neither may take the slot of the other.
+/// Two parameters swap in every iteration, so neither may take the slot of the other parameter.
 #[test]
 fn parameters_that_swap() {
     let text = r"

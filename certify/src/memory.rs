@@ -272,7 +272,7 @@ impl CertificateTerms {
     }
 
     /// Whether two memories consist of the same writes, except the writes that `hides` holds for.
-    /// The checker asks the same question.
+    /// The checker makes the same test.
     fn are_alike(&self, mut memories: [TermId; 2], hides: impl Fn(TermId) -> bool) -> bool {
         // Each turn removes a write from one or both memories, so this many turns reach everything
         // within the other limits.

@@ -82,7 +82,7 @@ impl Merges {
         self.wrong.clone()
     }
 
-    /// Takes back what was refuted beside these reads.
+    /// Restores this set of refuted reads, and forgets all later refutations.
     pub(super) fn restore(&mut self, refuted: &BTreeSet<ReadLabel>) {
         self.wrong.clone_from(refuted);
     }
@@ -140,7 +140,7 @@ impl Merges {
     }
 }
 
-/// The instruction that asks for a read, and the rest of its budget.
+/// The instruction that requests a read, and the rest of its budget.
 pub(super) struct MergeAsker {
     /// The address operand of the instruction.
     pub(super) address: Option<Value>,

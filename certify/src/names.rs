@@ -50,7 +50,7 @@ impl NameOwners {
 
     /// Takes the first free name for a block: `handed`, which a join hands on to it, or else one of
     /// its `own`. If several blocks in a row are handed one name, the last of them takes it. The
-    /// others are added to `yielded`, and yield the name in the next round
+    /// other blocks are added to `yielded`, and yield the name in the next round
     /// (`tests/oir/osr/joins_in_a_row.oir`). `None`, and another round, if every name is taken.
     pub(super) fn take(
         &mut self,

@@ -82,7 +82,8 @@ impl VersionProduct<'_, '_> {
             [a, b].map(|v| v.live().out_of(v.f(), v.f().inst_block(anchor)));
         for x in &edges[0] {
             // A lookup by index, since a switch may have a hundred thousand edges. If one version
-            // folded the branch to a jump, its one edge pairs with every live edge of the other.
+            // folded the branch to a jump, its single edge pairs with every live edge of the other
+            // version.
             let same = || {
                 edges[1].binary_search_by_key(&x.index, |y| y.index).map_or(0..0, |at| at..at + 1)
             };

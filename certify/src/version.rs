@@ -118,8 +118,8 @@ impl Assumptions {
             + sets.map(|set| set.count_ones(..)).iter().sum::<usize>()
     }
 
-    /// Pins what copies a class of unbound leaves, unless an assumed read was refuted in this
-    /// round. Returns whether something was pinned.
+    /// Pins parameters and memories that copy a class of unbound leaves, unless an assumed read was
+    /// refuted in this round. Returns whether something was pinned.
     ///
     /// A version that takes over a read which the other version assumed gets a class of the other's
     /// leaves, which it may not bind. If the read is refuted, the class comes from it, and the next

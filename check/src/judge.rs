@@ -166,9 +166,9 @@ pub struct Accepted {
     pub rejected: Vec<(Point, Verdict)>,
 }
 
-/// Judges the mappings between two versions in both directions, each armed while the other is used,
-/// and keeps the entries that hold. If the versions were not proved to correspond, that verdict
-/// applies to every entry, and nothing is kept. Cost: one [`Relation::judge`].
+/// Judges the mappings between two versions in both directions, each armed while the opposite
+/// mapping is used, and keeps the entries that hold. If the versions were not proved to correspond,
+/// that verdict applies to every entry, and nothing is kept. Cost: one [`Relation::judge`].
 pub fn accept(
     relation: &Result<Relation<'_, '_>, Verdict>,
     mappings: Pair<Mapping>,

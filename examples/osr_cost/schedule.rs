@@ -9,9 +9,9 @@
 //! The visits have no order, so the simulation spreads the visits of each place evenly over the
 //! run. At each moment every function advances in its tier. Costs are [`Costs::MEASURED`].
 //!
-//! The best schedule knows all visits before the run. On one thread it compiles at the start what
-//! saves more than it costs. On two it compiles all of these in the order of the savings by their
-//! price (Smith's rule), which is best where savings come evenly.
+//! The best schedule knows all visits before the run. On one thread it compiles at the start all
+//! code that saves more than it costs. On two it compiles all of these in the order of the savings
+//! by their price (Smith's rule), which is best where savings come evenly.
 
 use super::Report;
 use osier::tiers::Costs;
@@ -50,8 +50,8 @@ impl Visited {
         self.work() * (costs.interpreted - costs.native) as f64
     }
 
-    /// The part of the run after which the policy asks for code; `None` if it does not, with the
-    /// price of what it then asks for.
+    /// The part of the run after which the policy requests code, with the price of this code;
+    /// `None` if it requests no code.
     fn asked(&self, costs: &Costs, share: u64) -> Option<(f64, f64)> {
         // A function that is called often is compiled as a whole.
         let calls = self.places.iter().find(|place| !place.is_loop).map_or(0, |it| it.visits);
@@ -121,7 +121,7 @@ fn simulate(functions: &[Visited], costs: &Costs, plan: &Plan) -> f64 {
                 waiting.insert(index);
             }
         }
-        // The compiler takes what saves most by its price.
+        // The compiler takes the function that saves most by its price.
         while compiler_free <= time && !waiting.is_empty() {
             let worth = |index: &usize| functions[*index].saving(costs) / price(*index).max(1.0);
             let Some(next) = waiting.iter().copied().max_by(|a, b| worth(a).total_cmp(&worth(b)))

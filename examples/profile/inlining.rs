@@ -50,7 +50,7 @@ impl Observer for StepTimes {
 /// The work on some functions.
 #[derive(Clone, Copy)]
 struct Work {
-    /// In all, with what no step covers.
+    /// In all, including time outside all steps.
     seconds: f64,
     steps: StepTimes,
     /// The entries that the checker judged or composed.

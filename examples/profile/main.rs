@@ -66,8 +66,8 @@ enum Command {
     Check(check::Args),
     /// Times optimization and proof with inlined code and without
     Inlining(inlining::Args),
-    /// Counts the instructions of programs whose assumptions keep what exits lack, and of programs
-    /// whose assumptions keep all live values
+    /// Counts the instructions of programs whose assumptions keep the values that exits lack, and
+    /// of programs whose assumptions keep all live values
     Pins(pins::Args),
     /// Counts the instructions of programs that can leave at calls and loop headers with all
     /// registers of an interpreter, and the values kept for that

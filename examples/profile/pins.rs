@@ -38,7 +38,7 @@ impl Chosen {
     }
 }
 
-/// A program, and what a first run suggests for it.
+/// A program, and the suggestions of a first run for it.
 struct Subject<'a> {
     module: &'a Module,
     suggester: Suggester<'a>,
@@ -135,7 +135,7 @@ impl Subject<'_> {
     }
 }
 
-/// What a run of the program shows.
+/// The profile of a run of the program.
 pub(super) fn profile(
     module: &Module,
     (arguments, input): (&[String], &[u8]),

@@ -1,5 +1,5 @@
-//! Executed instructions with frame states that ask for values on demand, and with frame states
-//! that keep all values they name.
+//! Executed instructions with frame states that keep values on demand, and with frame states that
+//! keep all values they name.
 
 use super::{ProfiledPrograms, host, pins, program};
 use interp::NoObserver;

@@ -115,7 +115,7 @@ impl Draft {
     }
 }
 
-/// What a reader makes of the lines of one function. `None` if it refuses them.
+/// The entries that a reader reads from the lines of one function. `None` if it refuses them.
 fn read_back(text: &str, versions: Pair<&Function>) -> Option<ExportedParts> {
     let file = exchange::header("", Level::Avail.name(), 1) + text;
     let file = exchange::read(&file).ok()?;

@@ -1,4 +1,4 @@
-//! Pool P1: seeded bugs, each judged by every layer independently of the others.
+//! Pool P1: seeded bugs, each judged by every layer independently.
 
 mod directed;
 mod inlining;

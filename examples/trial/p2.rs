@@ -27,8 +27,8 @@ pub(crate) struct Settings {
     pub(crate) rounds: u32,
 }
 
-/// Damages entries until there are enough, and asks the checker and the oracles. Returns the
-/// results and the number of programs.
+/// Damages entries until there are enough, and gives them to the checker and the oracles. Returns
+/// the results and the number of programs.
 pub(crate) fn measure(settings: Settings) -> (Table, u64) {
     let mut table = Table::new();
     let (mut done, mut programs) = (0, 0);
@@ -88,7 +88,7 @@ impl Row {
 
 pub(crate) type Table = BTreeMap<Damage, Row>;
 
-/// Damages every entry of one direction once, and asks the checker and the oracles.
+/// Damages every entry of one direction once, and gives them to the checker and the oracles.
 fn one_round(
     program: &Program,
     cases: &[Case],

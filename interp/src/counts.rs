@@ -75,7 +75,7 @@ pub(super) struct VersionCounts {
     args: Vec<Option<u64>>,
     /// The number of arguments that have not varied.
     steady: usize,
-    /// What the exact loop counts, by pc of an instruction.
+    /// The counters of the exact loop, by pc of an instruction.
     pub(super) cells: Vec<Cell>,
     cases: Vec<u64>,
     indirect: Vec<CallTargets>,

@@ -28,7 +28,7 @@ use ir::types::Type;
 /// Why the loop stopped.
 pub(super) enum LoopStop {
     Paused,
-    /// One instruction was executed; [`step`] asks for no more.
+    /// One instruction was executed; [`step`] executes no more.
     Stepped,
     Returned(Vec<u64>),
     /// The run called an external function.

@@ -58,7 +58,7 @@ impl Program {
         Program::with_codes(module, ChunkedMap::new(), &[], DecodeSource::new(module))
     }
 
-    /// Whether one program is a clone of the other. Cost: constant.
+    /// Whether two programs are clones. Cost: constant.
     pub fn is(&self, other: &Program) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }

@@ -92,7 +92,7 @@ impl RefSlots {
     fn roots(&self, frame: &ActivationFrame, at: Point, is_fast: bool, found: &mut Vec<u32>) {
         let live = self.live.live_before(&self.function, at);
         for RefSlot { value, own, shared } in &self.values {
-            // Fast code reads and writes the shared slot alone. What a pause has copied to the own
+            // Fast code reads and writes the shared slot alone. A copy that a pause made in the own
             // slot is stale (`slots_that_a_pause_has_shown_are_no_roots`). In settled frames, the
             // own slots of all values of the group have the contents of the shared one.
             let is_root = match shared {

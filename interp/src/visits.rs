@@ -1,9 +1,9 @@
 //! Counters of visits, which pause a run.
 //!
-//! An engine that compiles what is hot wants to hear of a function after so many calls, and of a
-//! loop after so many iterations. Until then the run should be as fast as an unobserved one. So
-//! both loops count by themselves: calls at the entry of a function, visits at the first
-//! instruction of a block. A counter that reaches zero pauses the run.
+//! An engine that compiles hot code wants a pause after so many calls of a function, and after so
+//! many iterations of a loop. Until then the run should be as fast as an unobserved one. So both
+//! loops count by themselves: calls at the entry of a function, visits at the first instruction of
+//! a block. A counter that reaches zero pauses the run.
 //!
 //! In fast code a counted block has one more operation, [`FastOpCode::Poll`]. All jumps to the
 //! block go there first. The fall from the operation above into the block does not count.
@@ -20,7 +20,7 @@ use cranelift_entity::EntityRef;
 use ir::entity::{Inst, Point};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Words that other threads set to ask a run for a pause ([`Machine::run_to_visit`]).
+/// Words that other threads set to request a pause of a run ([`Machine::run_to_visit`]).
 pub type Attention<'a> = [&'a AtomicU32; 2];
 
 /// Whether one of the words is set.
@@ -155,7 +155,7 @@ impl VisitCounters {
 
 impl Machine {
     /// Lets [`Machine::run_to_visit`] count calls, from zero. The first call of each function
-    /// pauses the run; [`Machine::pause_after`] and [`Machine::count_blocks`] say what comes then.
+    /// pauses the run; [`Machine::pause_after`] and [`Machine::count_blocks`] set the later pauses.
     /// Cost: linear in the versions.
     pub fn count_visits(&mut self) {
         self.visits = VisitCounters { is_on: true, ..VisitCounters::default() };

@@ -97,7 +97,7 @@ pub enum SupplyError {
     },
     /// The verifier rejects the body.
     Invalid {
-        /// What the verifier has found; not empty.
+        /// The verifier's findings; not empty.
         findings: Vec<Finding>,
     },
 }

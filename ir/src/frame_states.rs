@@ -49,7 +49,7 @@ pub struct Local {
     pub representation: u32,
 }
 
-/// What a slot holds.
+/// The contents of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LocalContent {
     /// The contents of a value of the base version.

@@ -262,7 +262,7 @@ impl Module {
     }
 
     /// The tables that are imported, exported, or written by an instruction other than growth. The
-    /// others may be declared fixed. Cost: linear in the module.
+    /// other tables may be declared fixed. Cost: linear in the module.
     pub fn exposed_tables(&self) -> BTreeSet<Table> {
         let mut exposed: BTreeSet<Table> = BTreeSet::new();
         let is_imported = |(table, decl): (Table, &TableDecl)| decl.import.as_ref().map(|_| table);

@@ -1,10 +1,10 @@
 //! The speed of both engines on the corpus.
 //!
-//! Each engine runs each program several times, alternating with the other, in a fresh instance
-//! every time. So both engines see the same noise, and their frames and memories lie at many
-//! addresses. The fastest run counts, in processor time. Decoding and instantiation are not timed.
-//! The address of an engine's own code is the same in all runs of one build and can change the time
-//! by a few percent. Differences below 10 % mean nothing.
+//! Each engine runs each program several times, alternating with the other engine, in a fresh
+//! instance every time. So both engines see the same noise, and their frames and memories lie at
+//! many addresses. The fastest run counts, in processor time. Decoding and instantiation are not
+//! timed. The address of an engine's own code is the same in all runs of one build and can change
+//! the time by a few percent. Differences below 10 % mean nothing.
 
 use crate::arguments::{CorpusArguments, SpeedArguments};
 use crate::engine::{Printed, link, process};

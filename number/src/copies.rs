@@ -233,8 +233,8 @@ impl LeafParts {
     }
 
     /// The groups that leave their parts, since they receive other things than the rest. The
-    /// parameters asked about may receive others than before; all others of a part still receive
-    /// the same. The largest group of each part stays.
+    /// parameters in question may receive other arguments than before; all other parameters of a
+    /// part still receive the same arguments. The largest group of each part stays.
     fn split(
         &self,
         asked: &BTreeSet<usize>,

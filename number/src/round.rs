@@ -10,7 +10,7 @@
 //! 2. At the end of a region, it checks that every live edge back to the start of the region brings
 //!    the assumed class ([`CopyAssumptions::revise`]). It *pins* each parameter for which an edge
 //!    does not: a pinned parameter is a leaf from then on.
-//! 3. If an assumption changed, it forgets what it found since the start of the region, and numbers
+//! 3. If an assumption changed, it forgets all findings since the start of the region, and numbers
 //!    the region once more: the next *turn*.
 //!
 //! So a loop is settled before the code behind it is numbered. That code may look dead as long as
@@ -146,7 +146,7 @@ impl Again {
     }
 }
 
-/// What follows the end of a turn.
+/// The step after the end of a turn.
 enum TurnEnd {
     /// The walk continues behind the region.
     Settled,

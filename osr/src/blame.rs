@@ -292,11 +292,11 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         }
         let results = || data.results.iter().copied();
         match self.from {
-            // What nothing uses is removed in consequence.
+            // An unused result is removed in consequence.
             Side::After if !data.results.is_empty() => {
                 results().flat_map(|r| numbers(self.first.replaced(r))).collect()
             }
-            // The jump of a new block hands on what the edge handed on before.
+            // The jump of a new block hands on the arguments that the edge handed on before.
             _ if data.opcode == Opcode::Jump => Suspects::new(),
             Side::After => self.first.placed(user).iter().copied().collect(),
             Side::Before => {

@@ -137,7 +137,7 @@ pub(crate) struct LinkedUses<'c> {
     pub(crate) own: NameTable,
     pub(crate) places: BTreeMap<Inst, (InstanceId, Inst)>,
     pub(crate) callees: &'c [&'c Function],
-    /// By instance but the first: what is live in the original. `None` for the version where
+    /// By instance but the first: the values live in the original. `None` for the version where
     /// frames of the first instance land: its live+ grows with the entries that leave it.
     pub(crate) live: Vec<Option<Arc<LiveTable>>>,
     /// The version where frames of the first instance land.

@@ -3,7 +3,7 @@
 //!
 //! Each node has two ends, joined by an edge with the capacity of the node: 1 if it can be kept,
 //! else without bound. An edge cut between the ends is a vertex cut. The search walks the graph
-//! depth first and asks for a node when it gets there. In a long block, where a node is computed
+//! depth first and requests a node when it gets there. In a long block, where a node is computed
 //! from hundreds of others, each unit of flow then looks at one path to a leaf alone.
 
 use crate::keep::{KeepGraph, Operands};

@@ -27,8 +27,9 @@ pub(crate) struct EntryGoal<'g> {
     /// The values it provides, exactly these, ascending.
     needed: &'g [Value],
     /// The odd values: provided values that are not live at the source point under their own id,
-    /// ascending. The entry copies the others to their own ids. They are computed on demand: many
-    /// landing points are never better than the first, and far landing points have many odd values.
+    /// ascending. The entry copies all other provided values to their own ids. They are computed on
+    /// demand: many landing points are never better than the first, and far landing points have
+    /// many odd values.
     odd: OnceCell<OddValues>,
     /// At least so many values are odd.
     least_odd: usize,
@@ -60,7 +61,8 @@ impl<'g> EntryGoal<'g> {
         p: &'o Analyzed<'v>,
         here: &'o SourcePoint,
     ) -> impl Iterator<Item = Value> + use<'o, 'g, 'v> {
-        // Each live value reads itself where the path binds nothing. Elsewhere all are asked.
+        // Each live value reads itself where the path binds nothing. Elsewhere all values are
+        // tested.
         let live = if here.is_plain() { here.live_values() } else { &[] };
         let is_plain = here.is_plain();
         missing(live, self.needed).filter(move |v| is_plain || !here.reads_itself(p, *v))
@@ -240,8 +242,8 @@ pub(crate) fn least_keeping_cost(
 
 /// Like [`least_keeping_cost`], given a known entry from the same source point, its cost, and the
 /// lost values for which it keeps values. If this goal loses all of these too, it takes as many
-/// kept values: what gives all gives some, and from one source point both searches choose the same
-/// ways to compute a value.
+/// kept values: a set that gives all values gives some, and from one source point both searches
+/// choose the same ways to compute a value.
 pub(crate) fn least_cost_of_more(
     goal: &EntryGoal<'_>,
     lost: &[Value],

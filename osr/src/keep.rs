@@ -30,7 +30,7 @@ pub(crate) const MAX_SHALLOW_NODES: usize = 512;
 /// Nodes of the graph, by index.
 pub(crate) type Operands = SmallVec<[u32; 3]>;
 
-/// What is known of a node so far.
+/// The facts known of a node so far.
 #[derive(Debug, Default)]
 struct Part {
     /// Whether the node has been looked at.
@@ -56,7 +56,7 @@ pub(crate) struct KeepGraph<'d, 'a, 'v> {
     here: &'d SourcePoint,
     nodes: Vec<SearchNode>,
     parts: Vec<Part>,
-    /// Nodes by wanted value, and the others.
+    /// Nodes by wanted value, and the nodes without one.
     wanted: Scratch<u32>,
     others: BTreeMap<SearchNode, u32>,
 }
@@ -164,7 +164,7 @@ impl<'d, 'a, 'v> KeepGraph<'d, 'a, 'v> {
         KeepGraph { deriver, here, nodes, parts, wanted, others }
     }
 
-    /// Notes what the result depends on.
+    /// Notes the dependencies of the result.
     fn finish(self) {
         let KeepGraph { deriver, nodes, wanted, .. } = self;
         deriver.watch(&nodes);

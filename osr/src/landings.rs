@@ -20,7 +20,7 @@ const MAX_LANDINGS: usize = 24;
 /// to provide, the search tries fewer landing points.
 const MAX_VALUES_TRIED: usize = 1 << 13;
 
-/// The places of the points of one version in the other.
+/// The places of the points of one version in the other version.
 #[derive(Debug, Default)]
 pub(crate) struct OwnPlaces {
     /// By instruction: the next unmoved instruction of its block, from itself on, that the other
@@ -75,8 +75,8 @@ pub(crate) fn landing_candidates(
 /// the target version has it, and then its own place: they are the likeliest to cost nothing. Of a
 /// short gap all others follow, earliest first. Of a long gap, or with many values to provide, some
 /// around that place follow, then some at its start and its end. Cost: their number, however long
-/// the gap is. If some points alone are allowed, the others do not count; then each point of the
-/// gap costs a question.
+/// the gap is. If only some points are allowed, the other points do not count; then each point of
+/// the gap costs a test.
 pub(crate) fn landings_to_try(
     (paths, places): (&Paths, &OwnPlaces),
     anchor: Inst,

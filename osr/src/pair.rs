@@ -53,7 +53,7 @@ pub(crate) struct Analyzed<'v> {
 }
 
 impl<'v> Analyzed<'v> {
-    /// The analyses that need no bounding anchors; [`Analyzed::bound`] adds the others.
+    /// The analyses that need no bounding anchors; [`Analyzed::bound`] adds the rest.
     fn new(f: &'v Function, side: Side, facts: &Facts) -> Analyzed<'v> {
         let cfg = Cfg::new(f);
         let dom = DomTree::new(f, &cfg);
@@ -80,7 +80,7 @@ impl<'v> Analyzed<'v> {
         }
     }
 
-    /// Adds the analyses of what lies between anchors.
+    /// Adds the analyses of the code between anchors.
     fn bound(&mut self, anchors: &FixedBitSet, facts: &Facts) {
         self.paths = Paths::new(self.f, &self.cfg, &self.decided, anchors, facts);
         self.lone_assumptions = LoneAssumptions::new(self.f, self.side, facts, anchors);
@@ -118,7 +118,7 @@ impl<'v> Analyzed<'v> {
     }
 
     /// As [`Analyzed::vouches`], by the first accesses at an address alone. Most of them dominate
-    /// the others.
+    /// the later accesses.
     pub(crate) fn vouches_early(&self, access: &Access, at: Point) -> bool {
         self.vouches_among(access, at, MAX_ACCESSES)
     }
@@ -164,12 +164,12 @@ pub struct VersionPair<'v> {
     pub(crate) demand: Demand,
     /// The sizes of memories on which entries may rely.
     pub(crate) least: LeastSizes,
-    /// By target version. Found when an entry first asks: entries on demand often leave from one
-    /// version alone.
+    /// By target version. Found at the first request of an entry: entries on demand often leave
+    /// from one version alone.
     traps: Pair<OnceCell<Traps>>,
-    /// By target version and value index: found when an entry first asks.
+    /// By target version and value index: found at the first request of an entry.
     known: Pair<OnceCell<KnownValues>>,
-    /// By source version. A pair in parts asks for each of them.
+    /// By source version. A pair in parts requests them for each part.
     places: Pair<OnceCell<OwnPlaces>>,
 }
 
@@ -192,7 +192,7 @@ impl<'v> VersionPair<'v> {
         let functions = Pair::new(before, after);
         let mut versions = Pair::from_fn(|side| Analyzed::new(functions[side], side, &facts));
         let mut paired = PairedWrites::default();
-        // The index of accesses costs memory, and only pairs with lone writes ask for it.
+        // The index of accesses costs memory, and only pairs with lone writes need it.
         if versions.iter().any(|version| version.has_lone_writes(&anchors)) {
             versions.as_mut().into_iter().for_each(|version| version.index_accesses(&facts));
             paired = PairedWrites::new(&versions, &facts, &anchors);

@@ -154,8 +154,8 @@ impl PairSearch<'_, '_> {
         self.pairable.contains(at)
     }
 
-    /// Whether an access of a version cannot trap because another access vouches for it. What is no
-    /// access of memory bytes, as a write of a global, never traps.
+    /// Whether an access of a version cannot trap because another access vouches for it. An
+    /// instruction that does not access memory bytes, such as a write of a global, never traps.
     fn is_harmless(&self, version: &Analyzed<'_>, inst: Inst) -> bool {
         accessed(version, self.facts, inst, |v| v).map_or(!version.f.may_trap(inst), |access| {
             version.vouches_early(&access, Point::before(inst))

@@ -290,8 +290,8 @@ impl<'a, 'v> Parts<'a, 'v> {
         }
     }
 
-    /// Adds to the uses of a version what entries from it require and what is not live in its runs.
-    /// Returns whether a use is new.
+    /// Adds to the uses of a version the values that entries from it require and that are not live
+    /// in its runs. Returns whether a use is new.
     fn add_unlive(
         &self,
         mapping: &Mapping,

@@ -40,7 +40,7 @@ pub enum Reason {
     /// Compensation code or the search for it would be too long.
     TooLong,
     /// The version has too many live values for entries at all its points. [`crate::synthesize_at`]
-    /// answers for the others.
+    /// answers for the points without entries.
     ManyValues,
 }
 

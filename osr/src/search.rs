@@ -135,7 +135,7 @@ fn first_round_at(
 }
 
 impl<'a, 'v> Search<'a, 'v> {
-    /// A search without entries, at the points that an arrow asks for.
+    /// A search without entries, at the points that an arrow requests.
     pub(crate) fn new(arrow: &Arrow<'a, 'v>, level: Level) -> Search<'a, 'v> {
         let Arrow { pair, from, asked, staying, landings, .. } = *arrow;
         let planner = Planner::new(pair, from, (staying, landings));
@@ -211,8 +211,8 @@ impl<'a, 'v> Search<'a, 'v> {
             let mut blocks: BTreeSet<Block> =
                 asked.iter().map(|point| f.inst_block(point.inst())).collect();
             blocks.retain(|block| !pair.is_unreachable(from, *block));
-            // In the order of the function, as for all points: what a search finds at one point
-            // carries over to the next, and a reason may name another value in another order.
+            // In the order of the function, like for all points: findings of a search at one point
+            // carry over to the next, and a reason may name another value in another order.
             for block in f.blocks().filter(|block| blocks.contains(block)) {
                 points
                     .extend(f.block_insts(block).map(Point::before).filter(|p| asked.contains(p)));
@@ -270,8 +270,9 @@ impl<'a, 'v> Search<'a, 'v> {
             if self.deriver.is_spent() || (is_empty && obstacle.is_some()) {
                 break;
             }
-            // What needs such a value fails as well, and the first obstacle is known. A landing
-            // point far away has many odd values, and none of the others has to be found.
+            // A goal that needs such a value fails as well, and the first obstacle is known. A
+            // landing point far away has many odd values, and the remaining odd values need not be
+            // found.
             let is_lost = |value: &Value| {
                 self.deriver.is_lost(*value) && goal.wants(self.deriver.p, here, *value)
             };
@@ -284,7 +285,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 continue;
             }
             goal.find_odd(self.deriver.p, here);
-            // What costs the same as the landing point before is no better.
+            // A landing point of the same cost as the landing point before is no better.
             if at > 0 && goal.costs_as(&goals[at - 1]) {
                 continue;
             }
@@ -338,7 +339,7 @@ impl<'a, 'v> Search<'a, 'v> {
                 continue;
             }
             goal.find_odd(self.deriver.p, here);
-            // What costs the same as the landing point before is no better.
+            // A landing point of the same cost as the landing point before is no better.
             if at > 0 && goal.costs_as(&goals[at - 1]) {
                 let least = best.as_ref().map(|(least, _)| *least);
                 let derivers = (&mut self.deriver, &self.keeper);
@@ -545,7 +546,7 @@ impl<'a, 'v> Planner<'a, 'v> {
 
     fn skipped_trap(&self, point: Point, target: Point) -> Option<Inst> {
         let (p, q) = (self.p, self.q);
-        // On a plain path, what is passed at a point stays passed at all points that it dominates.
+        // On a plain path, traps passed at a point stay passed at all points that it dominates.
         let from = self.here.is_plain().then_some((p, point));
         let noted = &mut *self.passed_traps.borrow_mut();
         // A witness under any id of its class shows that the source version has passed the trap. It

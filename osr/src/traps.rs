@@ -52,7 +52,7 @@ pub(crate) struct Traps {
     entered: usize,
 }
 
-/// What a search from the points of one version has found out about the traps of the other.
+/// The findings of a search from the points of one version about the traps of the other version.
 #[derive(Debug, Default)]
 pub(crate) struct PassedTraps {
     /// By block: the instruction of a source point at which the source version has passed all traps
@@ -180,9 +180,8 @@ impl Traps {
     }
 
     /// The first instruction that may trap and that a landing at `point` would skip. `passed` says
-    /// whether the source version has a value available. `noted` keeps what the answer shows for
-    /// points behind `from`, the source point and its version; `None` if the path from there binds
-    /// values.
+    /// whether the source version has a value available. `noted` keeps the findings for points
+    /// behind `from`, the source point and its version; `None` if the path from there binds values.
     pub(crate) fn skipped(
         &self,
         q: &Analyzed<'_>,
@@ -305,9 +304,9 @@ mod tests {
         }
     }
 
-    /// The blocks entered and the witnesses asked about, with loops in a row, each with a load in a
-    /// loop, or in an arm that joins another: then no anchor closes the window of the load. Notes
-    /// must not change an answer.
+    /// The blocks entered and the witnesses tested, with loops in a row, each with a load in a
+    /// loop, or in an arm that joins another arm: then no anchor closes the window of the load.
+    /// Notes must not change an answer.
     fn work(loops: usize, is_in_arm: bool) -> [usize; 2] {
         let mut text =
             "memory @m 1\nfunc @f(%p: i32, %n: i32) -> i32 {\nentry:\n  jump b0\n".to_owned();

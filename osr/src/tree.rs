@@ -22,7 +22,7 @@ struct TreeNode {
     parent: Option<(Version, Arc<ActionLog>)>,
     /// The number of derivations from the base.
     depth: u32,
-    /// What frame states require, as mappings that leave from this version.
+    /// The values that frame states require, as mappings that leave from this version.
     armed: Vec<Arc<Mapping>>,
     /// The points at which entries may land; `None` for all.
     landings: Option<BTreeSet<Point>>,
@@ -155,7 +155,7 @@ impl VersionTree {
         self.nodes[version].departures.as_ref()
     }
 
-    /// What the frame states armed in a version require.
+    /// The values that the frame states armed in a version require.
     ///
     /// # Panics
     /// When the tree has no such version.

@@ -289,7 +289,8 @@ fn only_edge(function: &Function, block: Block) -> Option<Edge> {
 fn bind_params(ed: &mut Editor<'_>, block: Block) -> (BTreeSet<Block>, bool) {
     let mut changed = BTreeSet::new();
     let Some(edge) = only_edge(ed.func(), block) else { return (changed, false) };
-    // From the last parameter, so that each removal leaves the indices of the others valid.
+    // From the last parameter, so that each removal leaves the indices of the earlier parameters
+    // valid.
     while let Some(&param) = ed.func().block_params(block).last() {
         if !ed.plan("one-way-in") {
             return (changed, true);
@@ -328,14 +329,14 @@ fn merge(ed: &mut Editor<'_>) {
     }
 }
 
-/// Whether the row that ends one path and begins the other is too long.
+/// Whether the row that ends one path and begins the next path is too long.
 fn is_long(before: RowPaths, next: RowPaths) -> bool {
     before.last.saturating_add(next.first) > MAX_ROW
 }
 
 /// The paths through each block. Where nothing ends a path in a block, the blocks whose ids are
-/// missing behind it count as merged into it: an earlier run may have ended a row there, and if
-/// this run went on with it, each run would make rows longer.
+/// missing behind it count as merged into it: an earlier run may have ended a row there. If this
+/// run continued the row, each run would make rows longer.
 fn row_paths(function: &Function, blocks: &[Block]) -> SecondaryMap<Block, RowPaths> {
     let mut rows = SecondaryMap::new();
     for (at, &block) in blocks.iter().enumerate() {

@@ -67,7 +67,7 @@ impl Pass for Dse {
 
 /// Deletes all overwritten stores except the stores to keep. Stops at the first refused deletion
 /// and returns its store: it may observe that an earlier store is missing, so the caller decides on
-/// the others anew.
+/// the remaining stores anew.
 fn delete_overwritten(ed: &mut Editor<'_>, kept: &BTreeSet<Inst>) -> Option<Inst> {
     for store in OverwriteSearch::run(ed.func(), kept) {
         if !ed.plan("overwritten") {

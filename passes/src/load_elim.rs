@@ -49,7 +49,7 @@ impl Pass for LoadElim {
 
     fn run(&self, ed: &mut Editor<'_>) {
         for KnownRead { read, value, rule } in plan(ed.func()) {
-            // A read that stays only reads again: the others are known as before.
+            // A read that stays only reads again: the remaining reads are known as before.
             if !ed.plan(rule) {
                 continue;
             }

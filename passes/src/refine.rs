@@ -3,7 +3,7 @@
 //! *Does*: replaces the operand of an assumption by its result in every use that the assumption
 //! dominates. Example: behind `%y = assume.i32 %x, 7, 1`, `add.i32 %x, %k` becomes
 //! `add.i32 %y, %k`, and `sccp` knows the operand. If the operand is `ne.i32 %x, 0`, branches
-//! behind the assumption that ask for `%x` ask for the result instead.
+//! behind the assumption that test `%x` test the result instead.
 //!
 //! *Does not*: replace the operand in the assumption itself, nor in uses that only some paths reach
 //! over the assumption; look at values computed from the operand.
@@ -21,7 +21,7 @@
 //! result are one class.
 //!
 //! *Why correct*: where the result is available, the assumption has held, so operand and result
-//! have the same bits. A branch asks whether its operand is zero, and so does `ne.i32 %x, 0`.
+//! have the same bits. A branch tests whether its operand is zero, and so does `ne.i32 %x, 0`.
 //!
 //! *Cost*: one dominator tree, and near linear in the assumptions and the uses of their operands.
 
@@ -72,7 +72,7 @@ fn uses_behind(f: &Function, added: &[Inst]) -> BTreeMap<(Inst, usize), Value> {
 struct ReadClaim {
     /// Its result, which uses read.
     result: Value,
-    /// Whether branches that ask for the value may read it, and no other uses.
+    /// Whether only branches that test the value may read it.
     in_branches_alone: bool,
 }
 
@@ -97,8 +97,8 @@ fn claims(f: &Function, cfg: &Cfg, added: &[Inst]) -> BTreeMap<Value, BTreeMap<I
     all
 }
 
-/// The reachable instructions in a preorder of the dominator tree: what an instruction dominates
-/// is one stretch behind it.
+/// The reachable instructions in a preorder of the dominator tree: the instructions that an
+/// instruction dominates are one stretch behind it.
 struct Preorder<'f> {
     f: &'f Function,
     /// By index of a block; `None` if it is unreachable.
@@ -202,7 +202,7 @@ mod tests {
         f.all_insts().filter(|inst| f.inst(*inst).opcode == Opcode::Assume).collect()
     }
 
-    /// The questions about dominance that uses of `%x` ask, and the number of its users.
+    /// The queries of dominance that uses of `%x` need, and the number of its users.
     fn questions(blocks: usize) -> (usize, usize) {
         let f = line(blocks);
         let cfg = Cfg::new(&f);

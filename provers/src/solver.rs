@@ -105,7 +105,7 @@ impl Solver {
     }
 }
 
-/// Asks a solver to prove a claim. If communication fails, the claim is undecided.
+/// Lets a solver prove a claim. If communication fails, the claim is undecided.
 pub fn prove(solver: &Solver, claim: &Claim, limits: SolverLimits) -> SolverVerdict {
     let verdict = denied(solver, claim, limits).and_then(|verdict| match verdict {
         SolverVerdict::Proved => holds_of_something(solver, claim, limits),
@@ -114,7 +114,7 @@ pub fn prove(solver: &Solver, claim: &Claim, limits: SolverLimits) -> SolverVerd
     verdict.unwrap_or_else(|error| SolverVerdict::Undecided(format!("the solver ended: {error}")))
 }
 
-/// Asks for values that satisfy the assumptions of a claim and not its conclusion.
+/// Requests values that satisfy the assumptions of a claim and not its conclusion.
 fn denied(solver: &Solver, claim: &Claim, limits: SolverLimits) -> io::Result<SolverVerdict> {
     let mut context = solver.start(limits)?;
     context.set_logic(claim.logic())?;

@@ -1,11 +1,11 @@
 //! The claim that a function is a continuation, for the checker ([`check::continuation`]).
 //!
-//! The maker knows what each instruction, each block and each block parameter stands for. It finds
+//! The maker knows the original of each instruction, each block and each block parameter. It finds
 //! the environments by a forward analysis: an environment holds the facts that all edges to its
 //! block agree on, as far as code of the function still reads them.
 //!
-//! Cost: as liveness, times the rounds of the analysis, of which loops that redefine what they were
-//! entered with take more than one.
+//! Cost: one liveness analysis, times the rounds. Loops that redefine their own inputs take several
+//! rounds.
 
 use ir::cfg::Cfg;
 use ir::liveness::Liveness;
@@ -13,7 +13,7 @@ use ir::{Block, Function, Inst, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::{ContinuationClaim, Environment, FrameBlock};
 
-/// What the parts of a continuation stand for.
+/// The originals of the parts of a continuation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Draft {
     /// The steps that the entry block executes, by index, ascending.

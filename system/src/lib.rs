@@ -3,11 +3,11 @@
 //! The host of WASI programs, `wasm::wasi`, reads no clock and opens no file. An embedder hands
 //! a program's host the objects of this crate: [`directory`] and [`MachineClocks`].
 //!
-//! cap-std resolves the paths of a program: it opens one part after the other below the directory,
-//! or has the kernel do so. It refuses `..` that leads out, absolute paths, and symbolic links that
-//! lead out, also while other processes rename files. A program can use all files below the
-//! directory with the permissions of this process. Hard links and mounts below the directory count
-//! as its files.
+//! cap-std resolves the paths of a program: it opens the parts in turn below the directory, or has
+//! the kernel do so. It refuses `..` that leads out, absolute paths, and symbolic links that lead
+//! out, also while other processes rename files. A program can use all files below the directory
+//! with the permissions of this process. Hard links and mounts below the directory count as its
+//! files.
 
 #[cfg(unix)]
 mod clocks;

@@ -111,8 +111,8 @@ fn large_functions_go_through_everything() {
         "b:\n  %v0 = add.i32 %a, %a\n{}  return %v{CHAIN}",
         repeated(CHAIN, |n| { format!("  %v{} = add.i32 %v{n}, %a\n", n + 1) })
     ));
-    // The pass merges these blocks one after the other, and no path of a certificate follows so
-    // many jumps. The case is smaller, and needs no entries.
+    // The pass merges these blocks in turn, and no path of a certificate follows so many jumps. The
+    // case is smaller, and needs no entries.
     const BLOCKS: usize = 5_000;
     let blocks = body(&format!(
         "b:\n  jump b0\n{}b{BLOCKS}:\n  return %a",

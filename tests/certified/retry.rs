@@ -381,8 +381,8 @@ fn a_tiered_run_enters_the_version_with_the_entry() {
     assert_eq!(outcomes[0], outcomes[1]);
 }
 
-/// The checker proves more points unreachable than synthesis knows. No run asks for an entry there,
-/// so none is lost, and nothing is tried again.
+/// The checker proves more points unreachable than synthesis knows. No run requests an entry there,
+/// so no entry is lost, and nothing is tried again.
 #[test]
 fn entries_that_no_run_needs_cost_nothing() {
     let mut seen = 0;

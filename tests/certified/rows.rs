@@ -5,7 +5,7 @@ use osier::driver::{NoObserver, Vigilance, certify, derive};
 use osier::{Format, load};
 use osr::Level;
 
-/// The entries held, and the findings on the others, of the last function of a module.
+/// The entries held, and the findings on the failed entries, of the last function of a module.
 fn held(format: Format, text: &str, pipeline: &str) -> (usize, Vec<String>) {
     let module = load(format, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let (_, base) = module.defined().last().expect("a function");

@@ -1,4 +1,5 @@
-//! An anchor that is not proved: the entries that the driver keeps, and the words for the others.
+//! An anchor that is not proved: the entries that the driver keeps, and the words for the dropped
+//! entries.
 
 use check::verdict::{Check, Place};
 use ir::edit::{ActionLog, Editor, Fuel, Pass, apply};

@@ -1,4 +1,4 @@
-//! A pass that applies another pass to a clone and passes its own session in, so that the other
+//! A pass that applies another pass to a clone and passes its own session in, so that this pass
 //! swaps the two sessions. Each log would then describe the changes to the other function.
 use ir::edit::{Editor, Fuel, Pass, apply};
 use std::cell::RefCell;

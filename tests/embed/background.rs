@@ -228,8 +228,8 @@ fn listener(orders: &Orders) -> TierListener {
     })
 }
 
-/// Without room from the start, nothing is ordered. With little, what the first order makes is the
-/// last.
+/// Without room from the start, nothing is ordered. With little room, the code of the first order
+/// is the last code.
 #[test]
 fn a_policy_orders_no_code_beyond_its_limit() {
     for (room, begun) in [(0, 0), (1, 1)] {

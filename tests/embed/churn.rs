@@ -2,7 +2,7 @@
 //! returns to it.
 //!
 //! Freed code is filled with traps, so a return to it ends the process. An engine's limit on code
-//! bounds what is kept: a run that keeps too much ends with an error.
+//! bounds the code that is kept: a run that keeps too much ends with an error.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::interp::Outcome;

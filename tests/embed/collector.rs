@@ -110,7 +110,8 @@ impl Heap {
         Heap { objects: BTreeMap::new(), moves: 0, roots: 0 }
     }
 
-    /// Moves every object that a root of the machine or of `own` leads to; the others are gone.
+    /// Moves every object that a root of the machine or of `own` leads to; all other objects are
+    /// gone.
     fn collect(&mut self, back: &mut Callback<'_>, own: &mut [u64]) {
         self.moves += 1;
         let key = self.moves << 32;

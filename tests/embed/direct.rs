@@ -88,7 +88,7 @@ fn machine(config: Config, trace: TraceLevel, native: bool) -> Vm {
 }
 
 /// Native code, the interpreter, traced and checked runs, and the embedder itself call the bound
-/// functions, with the same results. No host is asked.
+/// functions, with the same results. The host is never called.
 #[test]
 fn bound_functions_are_called_from_everywhere() {
     let checked = Config { checked: true, ..Config::default() };

@@ -11,7 +11,7 @@ use osier::passes::Pipeline;
 use osier::tiers::{NoObserver, Tiered};
 use std::sync::Arc;
 
-/// An interpreter of [`SUM`] that asks for native code at each visit of the loop header.
+/// An interpreter of [`SUM`] that requests native code at each visit of the loop header.
 struct Loops {
     place: HotLoop,
     /// The values of the base: `%n`, `%k`, `%i` and `%acc`.
@@ -34,7 +34,8 @@ impl Loops {
         Some(contents[self.named.iter().position(|named| *named == value)?])
     }
 
-    /// Interprets from a visit of the header on, and asks at each. Returns the result.
+    /// Interprets from a visit of the header on, and requests native code at each visit. Returns
+    /// the result.
     fn run(&mut self, vm: &mut Vm, n: u64, k: u64) -> u64 {
         let (mut i, mut acc) = (0, 0);
         loop {

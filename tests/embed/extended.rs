@@ -1,5 +1,5 @@
-//! Machines extended by one module after the other. Existing state stays, and a module that does
-//! not fit leaves the machine unchanged.
+//! Machines extended by several modules in turn. Existing state stays, and a module that does not
+//! fit leaves the machine unchanged.
 
 use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module, sum, vm};
 use osier::interp::{InstantiateError, Limits, Options, Outcome};

@@ -30,7 +30,8 @@ fn nothing_is_left() {
         let mut vm = vm(&engine, &pair.module);
         let fast = pair.at_head(&engine, true, Condition::Countdown(5));
         let slow = pair.at_head(&engine, false, Condition::Countdown(5));
-        // Each version leads into the other, so a cycle of reference counts would keep both.
+        // Each version leads into the other version, so a cycle of reference counts would keep
+        // both.
         vm.adopt(&fast, vec![Action::Ask]).expect("it fits");
         vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
         vm.relink(&fast, 0, pair.leading(&engine, false, &slow)).expect("it fits");

@@ -1,4 +1,4 @@
-//! What profilers and debuggers get to know of native code.
+//! The events of native code that profilers and debuggers receive.
 
 use super::support::{Pair, SUM, engine, invoke, sum, vm};
 use osier::interp::Outcome;

@@ -118,7 +118,7 @@ fn a_failed_assumption_goes_on_in_the_interpreter() {
     assert_eq!(made.iter().map(|made| made.count).sum::<u64>(), 10);
 }
 
-/// A storm of exits ends: the assumption is given up, the other stays.
+/// A storm of exits ends: this assumption is given up, the other assumption stays.
 #[test]
 fn an_assumption_that_always_fails_is_given_up() {
     let (seen, _) = run((0..1000).map(|x| [x, 3, 6]));
@@ -243,8 +243,8 @@ fn a_loop_is_entered_again_after_an_exit() {
     assert_eq!((count(TransitionKind::Down), count(TransitionKind::Up)), (2, 3));
 }
 
-/// The slow side loads again what was loaded above the loop. A version without the slow side has no
-/// use of the value above. One with both sides reuses it.
+/// The slow side repeats a load from above the loop. A version without the slow side has no use of
+/// the value above. One with both sides reuses it.
 const LOADS_AGAIN: &str = "memory @m 1
 func @f(%n: i32, %p: i32, %most: i32) -> i32 {
 entry:
@@ -271,7 +271,7 @@ done:
   return %t
 }";
 
-/// An exit leaves out what the continuation of the loop reads: the two were accepted apart. The
+/// An exit omits values that the continuation of the loop reads: the two were accepted apart. The
 /// loop stays in the interpreter, and later calls are native.
 #[test]
 fn a_loop_that_lacks_a_value_stays() {

@@ -49,7 +49,7 @@ entry:
 }
 ";
 
-/// Supplies bodies by name, and notes for which functions it was asked.
+/// Supplies bodies by name, and notes the requested functions.
 struct Library {
     bodies: Arc<Module>,
     asked: Vec<Func>,
@@ -102,7 +102,7 @@ fn a_call_asks_for_the_body_once() {
             assert_eq!(ended, Outcome::Returned(vec![2 * n + 2 * n * n]), "native: {is_native}");
         }
         assert_eq!(library.asked, [named(&module, "double"), named(&module, "square")]);
-        // What nothing has called is never translated.
+        // A function without calls is never translated.
         assert!(module.awaits_body(named(&module, "never")));
         // Supplied functions are compiled as all others.
         compiled(&mut vm, &engine, named(&module, "square"));
@@ -206,7 +206,7 @@ fn machines_share_the_body_of_their_module() {
     assert_eq!(one.run(main, &[3000], &mut library), Ok(Outcome::Returned(vec![3000])));
 }
 
-/// Two machines ask their embedders for one body at the same time: the first to come counts.
+/// Two machines request one body from their embedders at the same time: the first to come counts.
 #[test]
 fn a_body_may_come_from_elsewhere_meanwhile() {
     struct Late(Library);
@@ -280,7 +280,7 @@ fn first_calls_are_as_deep_as_others() {
     assert_eq!(vm.run(Func::from_u32(0), &[1], &mut Chain), first);
 }
 
-/// What is supplied before an extension stays, and what is not comes later still.
+/// Bodies supplied before an extension stay, and missing bodies still come later.
 #[test]
 fn an_extended_machine_awaits_what_it_awaited() {
     let (engine, module) = (engine(Config::default()), module(MAIN));

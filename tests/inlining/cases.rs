@@ -57,7 +57,7 @@ impl Scene {
         Scene { hand, copies, up, down }
     }
 
-    /// What the frame oracle finds with another mapping.
+    /// The findings of the frame oracle with another mapping.
     fn found(&self, down: &FrameMapping, inputs: &[&[u64]]) -> Vec<String> {
         texts(&self.judged(down, inputs, FrameOptions { chains: 0, ..options() }))
     }
@@ -289,8 +289,8 @@ fn case_15_a_waiting_frame_has_no_result_of_its_call() {
     assert!(found.iter().any(|what| what.starts_with("frame 1: ")), "{found:?}");
 }
 
-/// `%n` of `@main` is read behind the call: a frame that gets what is live nowhere but before the
-/// call, its second argument, ends otherwise.
+/// `%n` of `@main` is read behind the call: a frame that gets the value live only before the call,
+/// its second argument, ends otherwise.
 #[test]
 fn case_15_a_waiting_frame_has_what_is_live_behind_its_call() {
     let scene = Scene::new(RECURSIVE, UNROLLED, TWICE);

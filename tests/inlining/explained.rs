@@ -169,7 +169,8 @@ fn a_point_behind_a_call_that_does_not_return_blames_the_inlining() {
     assert_eq!(told.step, Some("cleaned to copy"));
 }
 
-/// A point of inlined code tells the path of calls, innermost first, also where the base is asked.
+/// A point of inlined code tells the path of calls, innermost first, also for a question about the
+/// base.
 #[test]
 fn a_point_of_inlined_code_tells_its_calls() {
     let module = parsed(TEXT);

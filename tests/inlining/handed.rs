@@ -347,7 +347,7 @@ fn a_frame_without_its_state_is_refused() {
     }
 }
 
-/// What a handler returns are the results of the outermost function, in its types.
+/// A handler must return the results of the outermost function, in its types.
 #[test]
 fn wrong_results_of_a_handler_are_refused() {
     struct Returns(Vec<Slot>);

@@ -21,7 +21,7 @@ use ir::text::parse_module;
 use ir::{Func, Function, Module};
 use passes::{Callers, Inline, InlinePolicy};
 
-/// Inlines what a policy permits.
+/// Inlines the calls that a policy permits.
 fn inlined(module: &Module, func: Func, policy: InlinePolicy) -> (Function, ActionLog) {
     let base = module.body(func).expect("it has a body");
     let callers = Callers::new(module);

@@ -205,7 +205,7 @@ fn hot_calls_come_first_and_may_be_larger_and_cold_ones_stay() {
     // The call in each round comes before the one in each second.
     let deep = ("deep", "often");
     assert_eq!(names(&found(&counted)), [often, deep, deep, rarely]);
-    // With room for one copy of `@deep`. The others have one caller.
+    // With room for one copy of `@deep`. The other callees have one caller.
     let tight = InlinePolicy { allowance: 2, ..policy };
     let tight = InlinePlan { policy: tight, ..counted.clone() };
     assert_eq!(names(&found(&tight)), [often, deep, rarely]);

@@ -250,7 +250,7 @@ impl Recursive {
 }
 
 /// An activation of the base that came from a frame may go up again, whichever frame it was. Frames
-/// with the live values alone would lack what the entries up keep: `%a` of `@walk`.
+/// with the live values alone would lack the values that the entries up keep: `%a` of `@walk`.
 #[test]
 fn frames_within_frames_of_their_function_go_up_again() {
     let mut sum = [0; 3];

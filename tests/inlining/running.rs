@@ -1,4 +1,4 @@
-//! Running what inlining made: sites of traps, and entries fired into several activations.
+//! Runs of inlined code: sites of traps, and entries fired into several activations.
 
 use super::parsed;
 use check::CheckedFrameEntry;

@@ -149,7 +149,7 @@ impl<'a> Twins<'a> {
             .map_err(|error| format!("{name}: {error}"))?;
         vm.set_tiering(tiering);
         if has_references(module) {
-            // What keeps words of references across a call shows it.
+            // Code that keeps words of references across a call shows it.
             machine.stress_collector(true);
             vm.machine_mut().stress_collector(true);
         }

@@ -25,7 +25,7 @@ impl Observer for Pieces {
 /// Native code of a function of n instructions saves its price in 50 n interpreted instructions.
 const COSTS: Costs = Costs { interpreted: 11, native: 1, optimized: 1, compiled: 500, mapped: 0 };
 
-/// What a program returns, the pieces of code made for it, and the transitions up and down. The
+/// The result of a program, the pieces of code made for it, and the transitions up and down. The
 /// interpreter alone returns the same.
 fn run(text: &str, args: &[u64]) -> (Outcome, Vec<(CompiledKind, usize)>, [u64; 2]) {
     let module = Arc::new(load(Format::Oir, text.as_bytes()).unwrap_or_else(|e| panic!("{e}")));

@@ -1,4 +1,4 @@
-//! What both tiers of the interpreter count, and the visits that follow.
+//! The counts of both tiers of the interpreter, and the visits that follow.
 
 use super::{Events, FUEL, LOOP, both, kernel, machine, parsed, profiled, programs};
 use interp::{
@@ -184,7 +184,7 @@ fn calls_of_functions_without_fast_code_count_once() {
     assert_eq!(exact, fast);
 }
 
-/// A version that is added later counts, too, and apart from the others.
+/// A version that is added later counts, too, and apart from the other versions.
 #[test]
 fn versions_count_apart() {
     let module = parsed(LOOP);

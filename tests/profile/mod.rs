@@ -1,5 +1,5 @@
-//! Profiles: what both tiers of the interpreter and native code count, the file format, and what
-//! profiles suggest.
+//! Profiles: the counts of both tiers of the interpreter and of native code, the file format, and
+//! the suggestions of profiles.
 
 mod counting;
 mod derived;

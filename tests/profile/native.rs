@@ -1,4 +1,4 @@
-//! What native code counts.
+//! The counts of native code.
 
 use super::{Events, LOOP, both, kernel, parsed, programs};
 use interp::{Limits, NoHost, Options, Program};
@@ -12,7 +12,7 @@ use passes::Pipeline;
 use std::sync::Arc;
 use wasm::wasi::Wasi;
 
-/// Native code counts what the interpreter counts, in all its calls and loops.
+/// Native code counts the same events as the interpreter, in all its calls and loops.
 #[test]
 fn native_code_counts_as_the_interpreter_does() {
     let engine = Engine::new(Config { interruption: Interruption::Fuel, ..Config::default() })

@@ -1,4 +1,4 @@
-//! What profiles suggest.
+//! The suggestions of profiles.
 
 use super::{FUEL, LOOP, machine, parsed, profiled, programs};
 use interp::{CallTarget, CallTargets, NoHost, NoObserver, Program, TraceLevel};

@@ -48,7 +48,7 @@ pub(crate) struct Engine {
     beside: bool,
 }
 
-/// All engines. The outcomes of the first engine are the expected outcomes of the others.
+/// All engines. The outcomes of the first engine are the expected outcomes of all other engines.
 pub(crate) static ENGINES: LazyLock<[Engine; 11]> = LazyLock::new(|| {
     let exactly = Options { poison: true, track_memory: true, ..Options::traced() };
     let native = |bounds, effort, nans| {

@@ -1,4 +1,4 @@
-//! Pages: documentation that names what exists, and headers in their form.
+//! Pages: documentation that names existing things, and headers in their form.
 
 use crate::tree::{files, sources};
 use crate::{names, report};

@@ -3,7 +3,7 @@
 use crate::report;
 use crate::tree::files;
 
-/// What a row may say of its checks, as the first word of its state.
+/// The state of the checks of a row, as its first word.
 const STATES: [&str; 4] = ["proved", "assumed", "trusted", "outside"];
 
 /// The text of a file of the repository.

@@ -1,4 +1,4 @@
-//! Ascending lists of values, and what two of them differ in.
+//! Ascending lists of values, and their differences.
 //!
 //! The entries of a straight line list hundreds of values each, and entries of neighboring points
 //! list nearly the same values. Code that walks from entry to entry looks at the values in which

@@ -263,7 +263,7 @@ impl Lists {
 /// Spreads the bits of a word.
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The length of the first part of a list, if it does not depend on what may follow the list.
+/// The length of the first part of a list, if it is independent of a continuation of the list.
 fn full_part(list: &[u32]) -> Option<usize> {
     let ends = |word: u32| word.wrapping_mul(SPREAD) < u32::MAX / ENDS;
     (FEWEST..=list.len().min(MOST)).find(|at| *at == MOST || ends(list[at - 1]))

@@ -122,7 +122,7 @@ impl EntryStore {
     }
 }
 
-/// What can be told of an entry without its lists.
+/// The properties of an entry that need no look at its lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryOutline {
     /// The landing point.

@@ -1,7 +1,7 @@
 //! Parts of entries: the pieces from which makers build entries, and the pieces that judges read.
 //!
 //! An entry lists hundreds of values in a straight line, and computes a few. Neither maker nor
-//! judge goes through the lists of each entry: the maker hands over what changes, and the judge
+//! judge goes through the lists of each entry: the maker hands over the changes, and the judge
 //! looks at the values in which two lists differ.
 
 use crate::ascending::{ascends, count_below, differences, with, without};

@@ -81,8 +81,8 @@ impl SharedEntry {
         }
     }
 
-    /// The landing point, the steps, and what they change. Cost: linear in these if the entry is
-    /// packed, otherwise in the values provided.
+    /// The landing point, the steps, and the values that they change. Cost: linear in these if the
+    /// entry is packed, otherwise in the values provided.
     pub fn code(&self) -> EntryCode<'_> {
         match &self.0 {
             Stored::Whole(entry, _) => {

@@ -17,7 +17,7 @@ impl Prng {
     }
 
     /// A second stream, named by `tag`. It is independent of numbers drawn later from this stream.
-    /// So if one part of a program draws more numbers, the other parts stay as they are.
+    /// So if one part of a program draws more numbers, the other parts are unchanged.
     pub fn fork(&self, tag: u64) -> Prng {
         let mut child = Prng::new(self.state ^ tag.wrapping_mul(0xd6e8_feb8_6659_fd93));
         Prng::new(child.next_u64())

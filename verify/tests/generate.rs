@@ -276,7 +276,7 @@ fn assert_loop_shares(total: &Statistics) {
     );
 }
 
-/// What the bodies of a program call and return.
+/// The calls and returns of the bodies of a program.
 #[derive(Debug, Default)]
 struct TreeShape {
     /// The longest chain of calls, `main` counted. Calls back are not followed.
@@ -367,7 +367,7 @@ fn tree_shares(weights: &Weights) -> BTreeMap<&'static str, u64> {
     shares
 }
 
-/// Inlining meets few trees in other programs: this is what [`Weights::and_trees`] adds.
+/// Inlining meets few trees in other programs: [`Weights::and_trees`] adds them.
 #[test]
 fn call_trees_are_planted_on_demand() {
     let shares = tree_shares(&Weights::default().and_trees());

@@ -1,7 +1,7 @@
 //! The operators that instructions come from, as byte offsets.
 //!
 //! Debug info names code by its offset in the code section, counted from the first byte of the
-//! section's contents. The importer notes offsets only when asked ([`crate::import_with_offsets`]),
+//! section's contents. The importer notes offsets only on request ([`crate::import_with_offsets`]),
 //! in tables beside the module: functions, their text form and the passes know nothing of them.
 
 use ir::{Block, FinishedInsts, Func, Inst};

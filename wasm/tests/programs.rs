@@ -77,7 +77,7 @@ fn returned() -> Outcome {
 fn files_are_read_written_named_and_listed() {
     let folder = folder();
     expect("files", process_in(folder.path()), b"", returned());
-    // What the program left behind is on the disk.
+    // The files that the program left behind are on the disk.
     assert_eq!(fs::metadata(folder.path().join("work/large")).expect("it exists").len(), 200_000);
     assert!(!folder.path().join("work/d").exists());
 }

@@ -66,8 +66,8 @@ fn decided(count: usize) -> String {
     text + &format!("b{count}:\n  %r = load.i32 @m[%a]\n  return %r\n}}")
 }
 
-/// What is dead because a read finds a constant is found in the walk, not by narrowing the graph
-/// once for each branch.
+/// Code that is dead because a read finds a constant is found in the walk, not by narrowing the
+/// graph once for each branch.
 #[test]
 fn reads_that_decide_branches_cost_no_narrowing_each() {
     let f = function(&decided(50));

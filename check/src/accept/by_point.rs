@@ -22,7 +22,7 @@ impl<T> ByPoint<T> {
         self.all.get_mut(point.inst().as_u32() as usize)?.as_mut()
     }
 
-    /// Notes what is known of a point, unless the version cannot have it: a forged mapping may name
+    /// Notes a fact of a point, unless the version cannot have the point: a forged mapping may name
     /// points far beyond.
     pub(crate) fn insert(&mut self, point: Point, known: T) {
         if self.all.is_empty() {

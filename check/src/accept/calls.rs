@@ -10,8 +10,8 @@ use super::version::ProvedVersion;
 use ir::{Func, Imm, Inst, InstData, Module, Opcode};
 use transition::Pair;
 
-/// Whether an anchor is a call of a function in one version, and a call through a fixed table in
-/// the other that always calls this function.
+/// Whether an anchor is a call of a function in one version, and in the other version a call
+/// through a fixed table that always calls this function.
 pub(crate) fn is_resolved(
     module: &Module,
     versions: &Pair<ProvedVersion<'_, '_>>,

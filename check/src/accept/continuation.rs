@@ -106,7 +106,7 @@ pub enum ContinuationFault {
     Compensation(Inst),
     /// A reachable block has no claim, or its claim names a missing place or missing values.
     Unclaimed(Block),
-    /// An instruction differs from what it stands for, or instructions in front of it are missing.
+    /// An instruction differs from its original, or instructions in front of it are missing.
     Differs(Inst),
     /// An edge leads elsewhere than the original's edge, or hands over other values.
     Leads(Inst),

@@ -66,8 +66,8 @@ struct Class {
 
 const UNKNOWN: Class = Class { here: NO_TERM, far: NO_TERM };
 
-/// Judges the entries of one mapping, one after the other. The tables are kept between entries, so
-/// that an entry costs its own size.
+/// Judges the entries of one mapping, in order. The tables are kept between entries, so that an
+/// entry costs its own size.
 pub(crate) struct Judge<'r, 'a, 'c> {
     product: &'r CrossProduct<'a, 'c>,
     traps: &'r PendingTraps,
@@ -202,7 +202,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             && below(self.to(), last.1, place.1)
     }
 
-    /// Forgets what the last entry has proved.
+    /// Forgets the proofs of the last entry.
     fn forget(&mut self) {
         let last = std::mem::take(&mut self.last);
         for value in last.requires.values().iter() {
@@ -275,7 +275,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             place,
         )?;
         // Where such an assumption has failed, the target version has left and never passes the
-        // point, and what follows the point may rest on it (`assume`).
+        // point, and code behind the point may rest on it (`assume`).
         let assumed = exists && self.assumes.precede(to.f, inst);
         self.product.terms.require(Check::AssumePassed, !assumed, place)
     }
@@ -300,7 +300,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
                 self.required.set(index, is_new);
             }
             fits &= !is_new || is_available(value);
-            // What assigns such a value is judged again, and fails
+            // An assignment of such a value is judged again, and fails
             // (`each_entry_lists_its_own_values`).
             changed.extend((!is_new).then_some(value));
         });

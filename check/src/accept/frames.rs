@@ -2,8 +2,8 @@
 //! that it was optimized from ([`super::copy`]).
 //!
 //! Let p1 be a version, I a copy of it with inlined code, and q an optimized version of I. The
-//! mappings between I and q are accepted as all others. What this module adds is the step across
-//! the copy, in two directions.
+//! mappings between I and q are accepted as all others. This module adds the step across the copy,
+//! in two directions.
 //!
 //! *Out* ([`leave_copy`]). An accepted entry leads from q to a point y of I and provides values of
 //! I there. By the claim of copies, a run of the originals on the same input then has a stack of

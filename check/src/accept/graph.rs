@@ -53,7 +53,7 @@ impl BlockGraph {
             };
             *index += 1;
             let slot = &mut self.number[target.block.as_u32() as usize];
-            // `is_live` last: it is asked once for each edge to a block that is not numbered yet.
+            // `is_live` last: it is called once for each edge to a block that is not numbered yet.
             if *slot == NONE && is_live(edge) {
                 *slot = self.blocks.len() as u32;
                 self.blocks.push(target.block);

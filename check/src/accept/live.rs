@@ -91,7 +91,8 @@ impl LiveValues {
     }
 
     /// The number of values of a list that are live; one that is listed twice counts twice. Cost:
-    /// the values in which the list differs from the last list, and a fraction of the others.
+    /// the values in which the list differs from the last list, and a fraction of the common
+    /// values.
     pub(crate) fn count_in(&mut self, list: &ValueList<'_>) -> usize {
         // `both` changes as live values come and go, once for each. So a list that may have a
         // value twice is counted by itself: forged mappings may be armed.

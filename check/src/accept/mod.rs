@@ -146,7 +146,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             return Err(Unrelated { finding: failure.finding, classes });
         }
         // Each version has its own instructions that may trap, so each version is judged against
-        // the other.
+        // the opposite version.
         let before = PendingTraps::check(&product, Side::Before, &anchors)?;
         let after = PendingTraps::check(&product, Side::After, &anchors)?;
         let traps = Pair { before, after };

@@ -245,7 +245,7 @@ impl Bindings {
     /// class, which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
     ///
     /// A missing dominator may give the wrong answer. It makes the checker reject all the same:
-    /// every use asks, too, whether the class is supported at the end of the path
+    /// every use also tests whether the class is supported at the end of the path
     /// (`CrossProduct::are_equal`). If a block on the path dominates the deepest binder, the path
     /// passes this binder again, and a block always dominates itself.
     pub(crate) fn affects(&self, version: &ProvedVersion<'_, '_>, class: TermId) -> bool {

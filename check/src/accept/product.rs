@@ -86,7 +86,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// Proves the induction step for every anchor that runs may reach. Anchors whose step fails are
-    /// collected in `unproved`, and what follows them is not looked at.
+    /// collected in `unproved`, and paths behind them are not walked.
     ///
     /// Cost: linear in both versions, plus the number of parameters that each path binds.
     pub(crate) fn prove(
@@ -156,10 +156,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// the same opcode, types, immediate, and number of operands. Without it, a certificate could
     /// pair a store with a load of the same id.
     ///
-    /// One difference is allowed: a branch of one version may be a jump in the other, because a
-    /// pass folded it. [`CrossProduct::onward`] then compares every live target of the branch with
-    /// the target of the jump. Another: a call through a fixed table may be a call of the function
-    /// there ([`super::calls`]).
+    /// One difference is allowed: a branch of one version may be a jump in the other version,
+    /// because a pass folded it. [`CrossProduct::onward`] then compares every live target of the
+    /// branch with the target of the jump. Another: a call through a fixed table may be a call of
+    /// the function there ([`super::calls`]).
     fn check_anchors(&self, module: &Module, anchors: &FixedBitSet) -> Result<(), Finding> {
         let Pair { before: a, after: b } = self.versions.as_ref().map(|v| v.f);
         for inst in anchors.ones().map(|i| Inst::from_u32(i as u32)) {
@@ -208,7 +208,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// Proves [`Check::AnchorNext`]: both paths end before the same anchor. Without it, one version
-    /// could skip an effect of the other.
+    /// could skip an effect of the other version.
     fn pair<'l>(
         &self,
         paths: Pair<Option<AnchorPath<'l>>>,
@@ -296,8 +296,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
                 Pair::from_fn(|side| bound[side].resolve(&self.versions[side], classes[side]));
             let has_both = at_start.iter().all(|class| *class != NO_TERM);
             let ok = has_both && self.agree(anchor, at_start, start);
-            // Classes of leaves that the paths bind refute nothing: what is bound may make them
-            // equal (`a_class_of_bound_leaves_refutes_nothing`).
+            // Classes of leaves that the paths bind refute nothing: the bound contents may make
+            // them equal (`a_class_of_bound_leaves_refutes_nothing`).
             let classes = has_both.then_some(at_start);
             self.terms
                 .require(check, ok, place)
@@ -315,8 +315,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
         shown
     }
 
-    /// Whether two classes that an anchor shows are equal for it. A branch asks whether its operand
-    /// is zero, so `%x` and `ne %x, 0` choose the same edge
+    /// Whether two classes that an anchor shows are equal for it. A branch tests whether its
+    /// operand is zero, so `%x` and `ne %x, 0` choose the same edge
     /// (`a_branch_may_ask_whether_a_value_differs_from_zero`).
     fn agree(&self, anchor: Inst, classes: Pair<TermId>, at: Pair<Block>) -> bool {
         let is_branch = || self.versions.before.f.inst(anchor).opcode == Opcode::BrIf;
@@ -358,7 +358,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             matches!(opcode, Opcode::Jump | Opcode::BrIf | Opcode::Switch | Opcode::Assume);
         let is_access = opcode.is_effect_free() || self.versions.iter().all(|v| v.is_write(anchor));
         // One version suffices. Operands are equal and memory sizes are the same, so an access that
-        // cannot trap in one version cannot trap in the other.
+        // cannot trap in one version cannot trap in the other version.
         is_control
             || (is_access && Side::BOTH.into_iter().any(|side| self.is_harmless(side, anchor)))
     }
@@ -382,7 +382,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
 
     /// Proves [`Check::LoneWrite`]: a lone write cannot trap; or, if it traps, the other version
     /// traps too and shows the same memory. Without this check, a deleted store that trapped would
-    /// make one version trap and the other not.
+    /// make only one version trap.
     ///
     /// The write is harmless if it is below the least size of its memory, or if an access at its
     /// address has passed before. Otherwise the next

@@ -166,7 +166,7 @@ impl<'m> CheckedFrameEntry<'m> {
     }
 }
 
-/// A mapping after judging: the entries that hold, under seal, and the others.
+/// A mapping after judging: the entries that hold, under seal, and the failed entries.
 pub(crate) struct Sealed {
     pub(crate) mapping: Checked<Mapping>,
     /// The facts of the entries that hold, in their order.
@@ -176,7 +176,8 @@ pub(crate) struct Sealed {
 }
 
 impl Relation<'_, '_> {
-    /// Judges the mappings in both directions, each armed while the other is used, and seals them.
+    /// Judges the mappings in both directions, each armed while the opposite mapping is used, and
+    /// seals them.
     pub(crate) fn seal_pair(
         &self,
         mappings: Pair<Mapping>,

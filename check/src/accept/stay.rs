@@ -10,8 +10,8 @@
 //! has executed the same instructions at that point: it has the same memory, the same effects and
 //! the same contents of every value. The entry executes nothing, so no compensation code can trap
 //! or write. A value that is live at a point of strict SSA code has been defined there, so each
-//! assignment reads a value that the run has. The assignments are of all values that the text of
-//! the version still reads to compute what is needed, so live+ without armed mappings is provided
+//! assignment reads a value that the run has. The entry assigns all values that the text of the
+//! version still reads for needed results, so live+ without armed mappings is provided
 //! ([`super::live`] argues that this is enough). Every required value is live at the source point,
 //! so an engine keeps none. No certificate and no claim takes part.
 

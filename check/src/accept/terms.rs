@@ -201,7 +201,7 @@ impl<'c> TermTable<'c> {
         let own = match (&term.kind, term.ty) {
             (TermKind::MemoryAfter(inst), _) => {
                 // If the table has several such leaves for one anchor, memory after the anchor is
-                // the first of them. The others go unused.
+                // the first of them. The later leaves go unused.
                 self.after.entry(*inst).or_insert(id);
                 u64::MAX
             }

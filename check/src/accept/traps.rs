@@ -2,8 +2,8 @@
 //!
 //! Such an instruction is a *site* of its version. Anchors trap in both versions alike, since their
 //! operands are equal. A site may have moved: one version may divide above a branch, and the other
-//! below it. Both versions still trap on the same inputs, if each executes an operation of this
-//! term, and no effect comes in between.
+//! version below it. Both versions still trap on the same inputs, if each executes an operation of
+//! this term, and no effect comes in between.
 //!
 //! A site of a version is *pending* before an anchor if this version has executed it and the other
 //! version may not yet have executed an operation of its term. On some inputs, this version has
@@ -193,7 +193,7 @@ impl PendingTraps {
         executed.iter().for_each(|(_, id)| passed.insert(*id));
         for &(segment, id) in &executed {
             // The bindings of the other path need no look: where both paths end, leaves agree, so
-            // it binds the leaf alike. `is_kept` asks that the leaf is still there
+            // it binds the leaf alike. `is_kept` tests that the leaf is still there
             // (`a_trap_is_not_settled_by_leaves_that_are_gone`).
             let keeps = !self.is_bound_again(id, onward, self.side, segment)
                 && self.is_kept(product, id, met);
@@ -259,9 +259,9 @@ impl PendingTraps {
     }
 
     /// Proves two parts of [`Check::TrapOrder`]: no effect executes while a site is pending, and no
-    /// cycle of anchors has pending sites throughout. Without the first, a version could trap after
-    /// an effect which the other never makes. Without the second, one version could trap while the
-    /// other runs forever (`a_trap_does_not_end_a_loop_that_has_no_end`).
+    /// cycle of anchors has pending sites throughout. Without the first part, a version could trap
+    /// after an effect which the other version never makes. Without the second, one version could
+    /// trap while the other runs forever (`a_trap_does_not_end_a_loop_that_has_no_end`).
     fn check_order(&self, product: &CrossProduct<'_, '_>) -> Result<(), Finding> {
         let f = product.versions[self.side].f;
         let is_pending = |anchor: &Inst| self.before.get(anchor).is_some_and(|s| !s.is_clear());

@@ -42,8 +42,8 @@ pub(crate) enum Support {
     /// The deepest block that binds a leaf of the class. The blocks that bind other leaves dominate
     /// it.
     Below(Block),
-    /// The version does not bind some leaf of the class, or binds two leaves in blocks of which
-    /// neither dominates the other. No point of this version has all leaves of the class.
+    /// The version does not bind some leaf of the class, or binds two leaves in blocks without
+    /// dominance in either direction. No point of this version has all leaves of the class.
     Unbound,
 }
 
@@ -240,9 +240,10 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// the function entry are the arguments of their index. This stops a certificate that swaps two
     /// arguments.
     ///
-    /// Several blocks may have parameters with one leaf. The first in depth-first preorder binds
-    /// it, and the others are copies. `check_block_entry` accepts a copy only if its leaf is bound
-    /// above it, and a block that dominates another precedes it in this order.
+    /// Several blocks may have parameters with one leaf. The first parameter in depth-first
+    /// preorder binds it, and the later parameters are copies. `check_block_entry` accepts a copy
+    /// only if its leaf is bound above it, and a block that dominates another precedes it in this
+    /// order.
     fn bind_leaves(&mut self) -> Result<(), Finding> {
         let mut bound = std::mem::take(&mut self.binders);
         let mut bind = |id: TermId, block: Block| {
@@ -306,7 +307,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         self.support = support;
     }
 
-    /// The deeper of two supports, if one dominates the other.
+    /// The deeper of two supports, if their blocks dominate one another.
     fn deeper(&self, a: Support, b: Support) -> Support {
         match (a, b) {
             (Support::Anywhere, other) | (other, Support::Anywhere) => other,
@@ -474,8 +475,8 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         for (index, &param) in self.f.block_params(block).iter().enumerate() {
             let (class, place) = (self.class(param), Place::Value(param));
             let is_leaf = self.is_leaf_of(class, block);
-            // Only the first parameter of a leaf defines it, and the others are compared with the
-            // first. Comparing all pairs would be quadratic
+            // Only the first parameter of a leaf defines it, and later parameters are compared with
+            // the first. Comparing all pairs would be quadratic
             // (`parameters_of_one_leaf_cost_their_number`).
             let first = *first.entry(class).or_insert(index);
             for edge in self.live_into(block).filter(|_| !is_leaf || first != index) {

@@ -148,7 +148,7 @@ fn the_operand_is_no_witness_of_its_assumption() {
     stops(&draft.done(Check::AssumePassed, "a landing point behind an assumption of one version"));
 }
 
-/// Case 7: of two equal assumptions, each was deleted because of the other.
+/// Case 7: of two equal assumptions, each was deleted because of the other assumption.
 #[test]
 fn equal_assumptions_do_not_replace_each_other() {
     let text = "(%x: i32, %y: i32) -> i32 {\nentry:\nA\nB\nreturn %x\n}\n";

@@ -228,7 +228,7 @@ fn a_trap_executed_before_the_path_is_settled() {
 }
 
 /// Two versions with a division that is no anchor, around writes of `@g`, the last of which covers
-/// the others.
+/// the earlier writes.
 fn divided(before: &str, after: &str) -> Draft {
     let text = |body: &str| {
         let body = body.replace("DIVIDE", "%d = udiv.i32 %x, %y");

@@ -1,4 +1,4 @@
-//! Forgeries about host memories: distances of 64 bits, classes, and what an access vouches for.
+//! Forgeries about host memories: distances of 64 bits, classes, and accesses that vouch.
 
 use crate::holes::{judged, stops};
 use crate::wrong::{Draft, Wrong};

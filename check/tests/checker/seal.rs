@@ -94,8 +94,8 @@ fn an_entry_provides_what_armed_mappings_require() {
     assert_eq!(lengths, [1, 0], "with nothing armed, and with the mapping back");
 }
 
-/// Composition asks for the values that the second entry requires. The mappings that were armed
-/// when the first was accepted do not matter.
+/// Composition needs the values that the second entry requires. The mappings that were armed when
+/// the first was accepted do not matter.
 #[test]
 fn mappings_accepted_apart_compose_where_the_first_provides_enough() {
     for keeps in [false, true] {

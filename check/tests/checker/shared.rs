@@ -255,7 +255,7 @@ fn each_entry_lists_its_own_values() {
 }
 
 /// The sides of a pair have availability of their own: `%s` is a value of the first block in one
-/// version, and of the second in the other.
+/// version, and of the second block in the other version.
 #[test]
 fn availability_in_one_version_says_nothing_about_the_other() {
     let text = |first: &str, second: &str| {
@@ -274,7 +274,7 @@ fn availability_in_one_version_says_nothing_about_the_other() {
     assert_eq!(of("sides", &verdicts), [Some(Check::AssignShape)]);
 }
 
-/// `%s` is available throughout `on`, and nowhere in `right`, however often an entry asks.
+/// `%s` is available throughout `on`, and nowhere in `right`, however often an entry needs it.
 #[test]
 fn a_value_available_in_one_block_is_not_available_in_another() {
     let text = format!(

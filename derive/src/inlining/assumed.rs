@@ -29,7 +29,7 @@ pub struct InlinedExit {
     pub pins: Vec<Value>,
 }
 
-/// What became of the assumptions of a plan.
+/// The outcome of the assumptions of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct InlinedAssumptions {
     /// The assumptions of the optimized version. Each has an exit.

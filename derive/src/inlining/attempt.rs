@@ -93,7 +93,7 @@ impl InliningAttempt {
     }
 }
 
-/// What became of the assumptions, in terms of the bases.
+/// The outcome of the assumptions, in terms of the bases.
 fn assumptions(
     row: &InliningRow,
     copied: &CopiedAssumptions,

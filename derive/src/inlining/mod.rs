@@ -76,7 +76,7 @@ pub struct Inlined {
     pub copy: Version,
     /// The optimized copy.
     pub optimized: Version,
-    /// What the copy consists of.
+    /// The accepted claim of the copy.
     pub copies: Checked<Copies>,
     /// From the base to the optimized version.
     pub up: Checked<Mapping>,

@@ -13,7 +13,7 @@ use transition::copy::InlinedSites;
 /// The name of the pipeline of [`InlinePlan::o3`].
 pub const O3: &str = "O3";
 
-/// What to inline, and how to optimize before and after.
+/// The calls to inline, and the optimization before and after.
 #[derive(Clone, Debug)]
 pub struct InlinePlan {
     /// The passes that run before.
@@ -22,7 +22,7 @@ pub struct InlinePlan {
     pub policy: InlinePolicy,
     /// The passes that run on the version with the inlined code.
     pub last: Pipeline,
-    /// By function: what to assume, in terms of its base. Of the function itself before the first
+    /// By function: the assumptions, in terms of its base. Of the function itself before the first
     /// passes, of an inlined one behind the inlining, in each instance.
     pub assume: BTreeMap<Func, Vec<Assumption>>,
     /// The values that assumptions keep.

@@ -67,7 +67,7 @@ pub struct ProtoProfile {
     pub sites: Vec<Cases<(u32, Place)>>,
     /// Calls by the interpreter.
     pub called: u32,
-    /// Turns of loops until the interpreter asks for native code.
+    /// Turns of loops until the interpreter requests native code.
     pub left: u32,
     /// The turns between two such questions.
     pub every: u32,

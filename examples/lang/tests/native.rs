@@ -1,4 +1,4 @@
-//! Native code does what the interpreter does.
+//! Native code behaves like the interpreter.
 
 use std::fs;
 use std::path::Path;
@@ -128,7 +128,7 @@ fn programs_print_natively_what_is_expected() {
     }
 }
 
-/// What a collection moves is found in registers of the interpreter and in frames of native code.
+/// Moved objects are found in registers of the interpreter and in frames of native code.
 #[test]
 fn collections_move_what_is_alive() {
     same(

@@ -22,7 +22,7 @@ struct DirectedProgram {
 /// The most instructions that a run executes.
 const STEPS: u64 = 100;
 
-/// A value differs from a constant, and a branch asks whether it differs from zero.
+/// A value differs from a constant, and a branch tests whether it differs from zero.
 const DIFFERS: &str = "\
 export \"main\" @main
 func @main(%x: i32) -> i32 {
@@ -38,7 +38,7 @@ none:
 }
 ";
 
-/// A value is zero, and a branch asks whether it differs from zero.
+/// A value is zero, and a branch tests whether it differs from zero.
 const EQUALS: &str = "\
 export \"main\" @main
 func @main(%x: i32) -> i32 {

@@ -184,7 +184,7 @@ fn has_trees(number: usize) -> bool {
     number.is_multiple_of(2)
 }
 
-/// What to assume of the functions of a program. Cost: one run.
+/// The assumptions about the functions of a program. Cost: one run.
 fn assumptions(number: usize, program: &Program) -> BTreeMap<Func, Vec<Assumption>> {
     if !assumes(number) {
         return BTreeMap::new();
@@ -262,7 +262,7 @@ impl Made {
         a.len() == b.len() && a.iter().zip(b).all(alike)
     }
 
-    /// What the frame oracle says of the versions.
+    /// The findings of the frame oracle about the versions.
     fn run(&self, number: usize, program: &Program) -> FrameReport {
         let inlined = self.inlined().iter();
         let pairs: Vec<InlinedPair<'_>> = inlined

@@ -3,7 +3,7 @@
 //!
 //! For example, take `%j = add %i, %one` at the end of a loop, where `%i` is a block parameter. If
 //! no later instruction reads `%i`, the addition can write the slot of `%i`. An argument of an edge
-//! and its block parameter may share a slot when neither is written while the other is live
+//! and its block parameter may share a slot when neither is written while the other value is live
 //! ([`Coalescer::interfere`]). The move between them then disappears.
 //!
 //! The method is aggressive coalescing (Chaitin, "Register Allocation and Spilling via Graph
@@ -180,8 +180,8 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
         pinned <= 1 && !some.iter().any(|a| others.iter().any(|b| self.interfere(*a, *b)))
     }
 
-    /// Whether two values interfere: one is defined while the other is live, or both are defined at
-    /// the same place. A definition counts even if no instruction reads the value.
+    /// Whether two values interfere: one value is defined while the other value is live, or both
+    /// are defined at the same place. A definition counts even if no instruction reads the value.
     fn interfere(&mut self, a: Value, b: Value) -> bool {
         let (at_a, at_b) = (self.definition(a), self.definition(b));
         at_a == at_b || self.is_live(a, at_b) || self.is_live(b, at_a)

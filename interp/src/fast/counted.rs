@@ -17,8 +17,8 @@ pub(crate) struct CountedOp {
     cell: Cell,
 }
 
-/// The operations that the loop executes. A loop that counts has them in `counted` alone, and
-/// another in `plain` alone; the compiler drops the other field.
+/// The operations that the loop executes. A loop that counts has them in `counted` alone, and a
+/// loop that does not count in `plain` alone; the compiler drops the other field.
 pub(super) struct Ops<'a, const COUNTED: bool> {
     plain: &'a [FastOp],
     counted: &'a mut [CountedOp],

@@ -55,7 +55,7 @@ pub(crate) fn run_to_visit(
     run_in::<false, true>(machine, host, attention)
 }
 
-/// Asks for no pause.
+/// Requests no pause.
 const NEVER: Attention<'static> = {
     static NOBODY: AtomicU32 = AtomicU32::new(0);
     [&NOBODY; 2]
@@ -105,8 +105,7 @@ fn begins_late(machine: &mut Machine, attention: Attention<'_>) -> bool {
     machine.visits.is_due || is_asked(attention)
 }
 
-/// Converts the frames of a run from the layout of fast code, if they have it, back to the layout
-/// of exact code.
+/// Converts frames in the layout of fast code back to the layout of exact code.
 pub(crate) fn leave(machine: &mut Machine) {
     if std::mem::take(&mut machine.state.fast) {
         settle(&mut machine.activations, &machine.versions);
@@ -241,8 +240,8 @@ fn run_loop<const COUNTED: bool, const VISITS: bool>(
                 slots[usize::from($slot)] = $bits
             };
         }
-        // The pc of the last instruction that the operation executes. The others only compute
-        // values.
+        // The pc of the last instruction that the operation executes. The earlier instructions only
+        // compute values.
         macro_rules! last {
             () => {
                 pc + length as usize - 1

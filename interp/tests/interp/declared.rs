@@ -1,4 +1,4 @@
-//! Declared effects of imported functions: what the machine tests, and what it records.
+//! Declared effects of imported functions: the tests of the machine, and its records.
 
 use super::support::machine;
 use interp::{
@@ -51,7 +51,7 @@ fn named(module: &Module, name: &str) -> Func {
     module.func_named(name).expect("the text has it")
 }
 
-/// What a function does beside returning the number of calls so far.
+/// The act of a function, beside returning the number of calls so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Act {
     Nothing,

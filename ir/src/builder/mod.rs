@@ -103,18 +103,18 @@ pub struct FunctionBuilder {
     next_state: Option<FrameState>,
     /// The frame states, each with its instruction.
     states: BTreeMap<Inst, FrameState>,
-    /// Whether the client asks for the new ids of its instructions.
+    /// Whether the client wants the new ids of its instructions.
     tells_insts: bool,
 }
 
-/// A function that is finished, and what the client may want to know about it.
+/// A finished function, with the tables that the client may request.
 struct FinishedBody {
     function: Function,
     /// The parameters created for variables.
     params: Vec<(Value, Variable)>,
     states: FrameStates,
     /// By the client's id of an instruction: the new id, or [`NOWHERE`]. `None` if all ids stay, or
-    /// if the client does not ask.
+    /// if the client does not want them.
     insts: Option<Vec<u32>>,
 }
 

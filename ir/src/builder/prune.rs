@@ -24,7 +24,7 @@ use crate::types::Type;
 use fixedbitset::FixedBitSet;
 use std::collections::{BTreeSet, HashMap};
 
-/// The remaining parameters, and the replacements of the others.
+/// The remaining parameters, and the replacements of the removed parameters.
 #[derive(Debug)]
 pub(super) struct Pruned {
     /// By created parameter: itself, or the source that replaces it.

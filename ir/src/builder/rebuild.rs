@@ -26,7 +26,7 @@ use std::ops::Range;
 /// The client's ids to translate, in addition to the ids of the function.
 pub(super) struct Asked {
     pub(super) states: BTreeMap<Inst, FrameState>,
-    /// Whether the client asks for the new ids of its instructions.
+    /// Whether the client wants the new ids of its instructions.
     pub(super) insts: bool,
 }
 
@@ -272,8 +272,8 @@ impl Rebuild<'_> {
         made
     }
 
-    /// What a slot holds in a block. A variable that is not set is zero, and no instruction makes
-    /// that zero for a frame state alone.
+    /// The contents of a slot in a block. A variable that is not set is zero, and no instruction
+    /// makes that zero for a frame state alone.
     fn content(&self, block: Block, content: LocalContent) -> LocalContent {
         let LocalContent::Value(value) = content else { return content };
         let source = self.placement.reads[value].map(|source| self.pruned.resolve(source));

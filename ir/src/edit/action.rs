@@ -10,9 +10,9 @@ use std::panic::Location;
 
 /// The kind of one primitive action. The action contains all new ids, so replay creates equal ids.
 ///
-/// The first six kinds are the instruction actions of D'Elia's thesis (section 4.3). The others are
-/// the control-flow primitives that this IR needs besides. Every compound edit consists of these
-/// primitives.
+/// The first six kinds are the instruction actions of D'Elia's thesis (section 4.3). The other
+/// kinds are the control-flow primitives that this IR needs besides. Every compound edit consists
+/// of these primitives.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ActionKind {
     /// Inserts a new instruction before another. The data includes its results.

@@ -23,9 +23,9 @@ pub trait Pass {
     fn name(&self) -> &'static str;
 
     /// Changes the function. The pass calls [`Editor::plan`] before each whole rewrite, and leaves
-    /// the rewrite out when the call returns `false`. Stopping then is always right; going on with
-    /// independent rewrites loses less. The pass has changed the function exactly when its log is
-    /// not empty.
+    /// the rewrite out when the call returns `false`. Stopping then is always right; continuing
+    /// with independent rewrites loses less. The pass has changed the function exactly when its log
+    /// is not empty.
     fn run(&self, editor: &mut Editor<'_>);
 }
 
@@ -177,8 +177,8 @@ pub fn apply_without_log(version: &Function, pass: &dyn Pass, fuel: &mut Fuel) -
         session: PhantomData,
     });
     // The history of the copied version must not stand for the result. Two results of equally many
-    // edits would else count as one version, and a mapping judged for one could fire into the other
-    // (`versions_without_a_log_are_told_apart`).
+    // edits would else count as one version, and a mapping judged for one version could fire into
+    // the other version (`versions_without_a_log_are_told_apart`).
     leave_history(&mut function);
     function
 }
@@ -222,7 +222,7 @@ impl Editor<'_> {
     }
 
     /// Whether a later announcement may be granted. A pass that analyses the function anew after a
-    /// refusal asks first.
+    /// refusal calls this first.
     pub fn has_fuel(&self) -> bool {
         self.fuel.left() > 0
     }

@@ -158,8 +158,8 @@ use Pat::{C, D, NonZero, One, Ones, Op, X, Y, Zero};
 /// All rules. Clients apply the first row that fits.
 ///
 /// Both sides of a rule are equal as total functions, and they *trap alike*: no rule brings an
-/// operation that may trap into the class of one that does not. The checker relies on this where it
-/// asks whether an instruction can trap. `provers` prove both for every rule and choice of types
+/// operation that may trap into the class of one that does not. The checker relies on this when it
+/// tests whether an instruction can trap. `provers` prove both for every rule and choice of types
 /// (`docs/testing.md`, *Rules*).
 pub const RULES: &[Rule] = &[
     // Neutral and absorbing operands.

@@ -18,7 +18,7 @@ pub(super) fn read_memory<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
     Ok(Item::Memory { name, min, max, import: None, kind: MemoryKind::Linear })
 }
 
-/// Reads what follows `host`: nothing, or an address and a number of pages.
+/// Reads the part behind `host`: nothing, or an address and a number of pages.
 fn read_host(cursor: &mut Cursor<'_>) -> Result<(MemoryKind, u32), TextFault> {
     if !matches!(cursor.peek()?, Token::Number(_)) {
         return Ok((MemoryKind::Host, 0));

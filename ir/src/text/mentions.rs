@@ -1,4 +1,4 @@
-//! How instructions mention what the module declares, and literals.
+//! How instructions mention declarations of the module, and literals.
 
 use super::literal::write_literal;
 use super::names::write_name;

@@ -116,7 +116,7 @@ fn check_functions(module: &Module, findings: &mut Findings) {
     }
 }
 
-/// What is wrong with the declared effect of a function.
+/// The fault of the declared effect of a function.
 fn wrong_effect(decl: &FuncDecl, signature: &Signature) -> Option<String> {
     let effect = decl.effect;
     if effect != DeclaredEffect::Any && decl.import.is_none() {

@@ -204,7 +204,8 @@ fn no_damage_makes_the_verifier_panic() {
     assert!(found.get() > 2500, "most damage is found: {found:?} of 3000");
 }
 
-/// A change of one part of the good module, which `part` selects. The others are its new contents.
+/// A change of one part of the good module, which `part` selects. The other fields are its new
+/// contents.
 #[derive(Clone, Debug)]
 struct RandomDamage {
     part: u32,

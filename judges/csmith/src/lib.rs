@@ -45,9 +45,9 @@ pub struct ModuleFinding {
 /// The counts of a campaign, and its findings in the order of seeds.
 type Judged = (CsmithCounts, Vec<ModuleFinding>);
 
-/// Judges the programs of all seeds that the arguments ask for. Findings and counts depend neither
-/// on the number of threads nor on time, except for the programs that are skipped since they take
-/// too long or crash.
+/// Judges the programs of all seeds that the arguments name. Findings and counts depend neither on
+/// the number of threads nor on time, except for the programs that are skipped since they take too
+/// long or crash.
 ///
 /// # Errors
 /// If a tool or the command is missing, or a tool fails.

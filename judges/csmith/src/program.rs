@@ -29,7 +29,7 @@ const RUNTIME: &str = include_str!("runtime.c");
 pub(super) const LEVELS: [&str; 3] = ["-O0", "-O1", "-O2"];
 
 /// The options of csmith. It prints nothing but a checksum of all globals. `main` has no arguments,
-/// and so asks the host for nothing.
+/// and so needs nothing from the host.
 fn options(size: ProgramSize) -> Vec<String> {
     let bounds = match size {
         ProgramSize::Small => Some([4, 3, 3, 6]),
@@ -55,7 +55,7 @@ pub(super) struct CProgram<'a> {
 
 impl CProgram<'_> {
     /// Writes the program of a seed into a folder, and runs its native code. `None` if that takes
-    /// too long, or if a signal ends it: nothing says what such a program should print.
+    /// too long, or if a signal ends it: the output that such a program should print is unknown.
     ///
     /// # Errors
     /// If a tool is missing or fails, or native code does not exit with 0.

@@ -30,7 +30,7 @@ const FIB: (u32, u32) = (31, 4_356_617);
 
 /// A kind of call.
 struct Kind {
-    /// What the row calls it.
+    /// The name of the call in the row.
     name: &'static str,
     export: &'static str,
     /// Calls in each round of the loop; for the loop alone, the rounds themselves.

@@ -48,8 +48,8 @@ impl Sample {
 }
 
 /// The features that the importer supports, without imports. In every second module, only the limit
-/// on rounds and indirect calls can trap, since the others mostly trap early. The module itself
-/// makes NaNs canonical, since wasmi leaves them as the processor produces them.
+/// on rounds and indirect calls can trap, since modules with other traps mostly trap early. The
+/// module itself makes NaNs canonical, since wasmi leaves them as the processor produces them.
 fn config(seed: u64) -> Config {
     Config {
         disallow_traps: seed.is_multiple_of(2),

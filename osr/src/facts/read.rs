@@ -123,9 +123,9 @@ impl<'l> LogReader<'l> {
             }
             ActionKind::Redirect { past, .. } => self.control.redirect(f, *past),
             ActionKind::RemoveUnreachable { blocks } => self.control.remove(blocks),
-            // Neither equal values nor other paths: the uses of one instruction, a call that calls
-            // what it called, the code that a call ran, an edge that still leads where it led, two
-            // blocks that always ran together, a new parameter.
+            // Neither equal values nor other paths: the uses of one instruction, a call resolved to
+            // the function it called anyway, the code that a call ran, an edge with an unchanged
+            // target, two blocks that always ran together, a new parameter.
             ActionKind::ReplaceOperand { .. }
             | ActionKind::ResolveCall { .. }
             | ActionKind::Inline { .. }

@@ -1,4 +1,4 @@
-//! Limits of what is known of writes. Each costs the entries that need the write, and no others.
+//! Limits of the knowledge about writes. Each costs the entries that need the write, and no others.
 
 use super::*;
 

@@ -52,10 +52,10 @@ pub struct InlinePolicy {
     pub hot_size: usize,
     /// The executions in a profile from which on a call is hot.
     pub hot: u64,
-    /// The most calls one inside the other.
+    /// The largest depth of inlined calls.
     pub depth: usize,
-    /// How often a function may occur among the calls one inside the other and the function around
-    /// them, besides the first time. With 0, no function is inlined into itself.
+    /// How often a function may occur among nested calls and the function around them, besides the
+    /// first time. With 0, no function is inlined into itself.
     pub recursion: usize,
     /// The most instructions that a function gains, in hundredths of its own. Callees with one
     /// caller do not count: their code moves. The original stays for frames to land in, but is

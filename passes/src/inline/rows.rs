@@ -22,7 +22,7 @@ const MAX_JUMPS: usize = 48;
 #[derive(Debug)]
 pub(super) struct Rows<'m> {
     module: &'m Module,
-    /// The most calls one inside the other.
+    /// The largest depth of inlined calls.
     depth: usize,
     /// By callee and the calls that may be inlined inside it.
     known: BTreeMap<(Func, usize), RowPaths>,

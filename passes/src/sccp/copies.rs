@@ -98,7 +98,7 @@ impl ValueGraph {
     }
 }
 
-/// Whether a value is a parameter that passes on what it receives. One that is always the same
+/// Whether a value is a parameter that passes its arguments on. One that is always the same
 /// constant is replaced by the constant, so it counts as a value of its own.
 fn passes_on(analysis: &Analysis<'_>, value: Value) -> bool {
     let function = analysis.function;

@@ -13,8 +13,8 @@ fn body(module: &Module) -> &Function {
     module.defined().next().expect("one function").1
 }
 
-/// An interpreter: a loop over `n` variables, with a case for each that changes it and passes the
-/// others on.
+/// An interpreter: a loop over `n` variables, with a case for each variable that changes it and
+/// passes the other variables on.
 fn interpreter(n: usize) -> Module {
     let list = |item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(", ");
     let cases: String = (0..n)

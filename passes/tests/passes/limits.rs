@@ -56,7 +56,7 @@ fn sink_counts_so_many_users() {
     assert!(!rewrites("sink", &used_in_one_arm(33)));
 }
 
-/// An operation with a use in `depth` arms one inside the other, and one behind the outermost arm.
+/// An operation with a use in each of `depth` nested arms, and a use behind the outermost arm.
 fn used_in_nested_arms(depth: usize) -> String {
     let mut text =
         "func @f(%a: i32, %x: i32) {\nentry:\n  %s = mul.i32 %a, %x\n  br_if %x, arm1, end\n"

@@ -37,7 +37,7 @@ pub struct Continuation {
     /// The claim that the function is the code behind the landing point. The checker has accepted
     /// it.
     pub claim: ContinuationClaim,
-    /// What the parts of the function stand for.
+    /// The originals of the parts of the function.
     pub(crate) draft: Draft,
     /// For each value provided that the code reads, ascending: the value of the entry block that
     /// holds it when the run lands.

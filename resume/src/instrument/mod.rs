@@ -262,7 +262,7 @@ pub fn instrument_for_entries(
     instrumented(version, points, Behind::Kept)
 }
 
-/// What becomes of code that stands only behind points that always exit.
+/// The fate of code that stands only behind points that always exit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Behind {
     LeftOut,

@@ -8,7 +8,8 @@ use osier::transition::copy::{ContinuationClaim, Environment, FrameBlock};
 use osier::transition::frames::FramePlace;
 use osier::transition::mapping::{Assign, Operand, Replay, Step};
 
-/// An entry lands in the loop of `@looping` before `global_set`, and provides what `head` defines.
+/// An entry lands in the loop of `@looping` before `global_set`, and provides the values that
+/// `head` defines.
 const LOOP: &str = "\
 global @g: mut i32 = 0
 func @from(%a: i32, %b: i32, %m: i32) -> i32 {
@@ -35,7 +36,7 @@ right:
 }
 ";
 
-/// The code behind that entry: `%c` are steps, and digits number what holds a value.
+/// The code behind that entry: `%c` are steps, and digits number the values that hold a value.
 const LOOP_REST: &str = "\
 global @g: mut i32 = 0
 func @from(%a: i32, %b: i32, %m: i32) -> i32 {
@@ -109,9 +110,9 @@ const CALL_BLOCKS: &[Begins] = &[
     ("end", 2, "entry", 0, ""),
 ];
 
-/// A block of a continuation, its frame, the block of the version and the number of the instruction
-/// there that it begins at, and its environment: values of versions, with their frames unless it is
-/// the innermost, and what holds them.
+/// A block of a continuation, its frame, the block of the version and the number of its first
+/// instruction there, and its environment: values of versions, with their frames unless it is the
+/// innermost, and the values that hold them.
 type Begins = (&'static str, usize, &'static str, usize, &'static str);
 
 /// A continuation written by hand. Its claim follows from names: an instruction stands for the

@@ -1,8 +1,8 @@
 //! Forgeries: wrong claims about copies, wrong copies, steps across copies that do not follow, and
 //! entries that differ in little from right entries. Each meets one demand of the checker alone.
 //!
-//! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each.
-//! The trial asks that the forgery of this name gets through then, and no test here can.
+//! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each. The trial
+//! demands that the forgery of this name gets through then, and no test here can.
 
 mod continuations;
 pub(crate) mod copies;

@@ -1,4 +1,5 @@
-//! Forgeries of entries that list what the entry before them lists, and are wrong in that.
+//! Forgeries of entries that list the same values as the entry before them, and are wrong in these
+//! values.
 
 use super::Forgery;
 use super::hand::parsed;

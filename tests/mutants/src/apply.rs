@@ -58,7 +58,7 @@ fn code(line: &str) -> usize {
     starts.into_iter().find(is_comment).unwrap_or(line.len())
 }
 
-/// A part of a source and what replaces it.
+/// A part of a source and its replacement.
 struct Hunk {
     range: Range<usize>,
     text: String,

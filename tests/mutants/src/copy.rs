@@ -66,7 +66,7 @@ pub fn build(example: &str) -> Result<PathBuf, String> {
 const SHARED_FEATURES: &str = "osier-cli/smith";
 
 /// A program out of the copy takes the place of the workspace's in the shared build folder. This
-/// moves it to a place of its own, and puts the other back.
+/// moves it to a place of its own, and puts the workspace's program back.
 fn take_out(program: &Path, kept: Option<PathBuf>, own: &Path) -> io::Result<()> {
     fs::rename(program, own)?;
     kept.map_or(Ok(()), |kept| fs::rename(kept, program))

@@ -81,7 +81,7 @@ impl Edit {
         })
     }
 
-    /// The names of the mutants that its conditions ask for.
+    /// The names of the mutants in its conditions.
     pub fn switches(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().flat_map(|line| {
             match line {

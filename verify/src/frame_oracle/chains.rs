@@ -106,7 +106,7 @@ impl FrameOracle<'_> {
     }
 }
 
-/// What stopped a chain.
+/// Why a chain stopped.
 enum ChainStop {
     Hop,
     Ended(Outcome),

@@ -1,4 +1,4 @@
-//! What both runs show between two events, and the comparison.
+//! The events and states of both runs between two events, and their comparison.
 
 use super::watch::{EventStop, StandsFor};
 use super::{DEPTHS, FrameEnd, FrameOptions, FrameReport};
@@ -56,7 +56,7 @@ pub(super) struct SeenLanding {
     pub(super) outer: u64,
 }
 
-/// A run that went on behind a transition, and its end.
+/// A run that continued behind a transition, and its end.
 pub(super) struct ContinuedRun {
     pub(super) entry: (Func, Point),
     pub(super) end: FrameEnd,

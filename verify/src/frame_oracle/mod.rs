@@ -1,11 +1,11 @@
 //! The frame oracle: runs a program with and without inlined code, and compares every transition
 //! between the two with the activations that it claims to reach.
 //!
-//! Two machines run the same program on the same input. On one, every function is in its base; on
-//! the other, functions are in versions with inlined code. An activation of such a version stands
-//! for several of the first machine: its *stack* at an instruction, by the copy that it was
-//! optimized from ([`check::Copies`]). Depths are therefore *virtual*: the activations that the
-//! activations of a run stand for.
+//! Two machines run the same program on the same input. On the first machine, every function is in
+//! its base; on the second, functions are in versions with inlined code. An activation of such a
+//! version stands for several of the first machine: its *stack* at an instruction, by the copy that
+//! it was optimized from ([`check::Copies`]). Depths are therefore *virtual*: the activations that
+//! the activations of a run stand for.
 //!
 //! Both runs advance to the next *event*: an instruction that both execute one for one, however
 //! optimized. Between two events, each run comes to points at which entries start or land:
@@ -24,8 +24,8 @@
 //! must leave the run as it was.
 //!
 //! Where an assumption of the version fails, the optimized run leaves over the entry there, and its
-//! activations are compared with what the entry computes. From there on both machines execute base
-//! versions below, so the runs continue to their ends, which are compared.
+//! activations are compared with the frames that the entry computes. From there on both machines
+//! execute base versions below, so the runs continue to their ends, which are compared.
 //!
 //! Besides, hop chains go through versions and frames in turn ([`FrameChains`]).
 //!
@@ -57,7 +57,7 @@ pub struct InlinedPair<'a> {
     pub func: Func,
     /// The optimized version with inlined code.
     pub optimized: &'a Function,
-    /// What its copy consists of.
+    /// The code that its copy consists of.
     pub copies: &'a Copies,
     /// Synchronization points: instructions of the optimized version that its run and the base run
     /// both execute, in the same order.
@@ -122,7 +122,7 @@ pub struct FrameReport {
     pub up: u64,
     /// The values compared.
     pub values: u64,
-    /// The runs that went on behind a transition, to their end.
+    /// The runs that continued behind a transition, to their end.
     pub going_on: u64,
     /// The transitions of such runs up again, from an activation that the first one made.
     pub up_again: u64,
@@ -282,8 +282,8 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
                     return false;
                 }
             }
-            // Where one run has trapped, the other may still come to points, and traps later. After
-            // the optimized run has left, it reaches no point of its version any more.
+            // Where one run has trapped, the other run may still come to points, and traps later.
+            // After the optimized run has left, it reaches no point of its version any more.
             let trapped = [&base, &inlined].map(|one| match one {
                 FrameAdvance::Ended(end) => end.trap().is_some(),
                 FrameAdvance::Left(_) | FrameAdvance::Lost => true,

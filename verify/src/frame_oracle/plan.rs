@@ -1,5 +1,5 @@
-//! The plans of the frame oracle: what each instruction of a version stands for, and the points at
-//! which runs are looked at.
+//! The plans of the frame oracle: the original of each instruction of a version, and the points at
+//! which runs are compared.
 
 use super::InlinedPair;
 use super::watch::UpWatcher;
@@ -58,7 +58,7 @@ pub(super) enum NotFired {
     Wrong((Func, Point), String),
 }
 
-/// What became of a run that was to go up again.
+/// The result of a run that was to go up again.
 pub(super) enum GoneUp {
     Up,
     /// It found no room, or left again before.

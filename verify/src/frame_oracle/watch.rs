@@ -25,8 +25,8 @@ pub(super) struct EventStop {
 pub(super) struct StandsFor {
     /// The number of the activation and the depth; `None` before the first.
     of: Option<(u64, usize)>,
-    /// On the optimized machine: the virtual depth below. On the other: the depth below the
-    /// activation of the function that has the code inlined.
+    /// On the optimized machine: the virtual depth below. On the machine of bases: the depth below
+    /// the activation of the function that has the code inlined.
     below: usize,
     /// The function that has the code inlined. For a function without inlined code: the function
     /// itself.
@@ -114,7 +114,7 @@ impl Observer for UpWatcher<'_> {
     }
 }
 
-/// What the entry out of inlined code computes at a point.
+/// The frames that the entry out of inlined code computes at a point.
 fn computed_frames(
     plan: &FunctionPlan<'_>,
     view: &View<'_>,
@@ -223,7 +223,7 @@ impl<H> BaseWatcher<'_, '_, H> {
     }
 }
 
-/// What the entry into the version with inlined code computes at a point of the base.
+/// The values that the entry into the version with inlined code computes at a point of the base.
 fn computed_values(
     plan: &FunctionPlan<'_>,
     view: &View<'_>,

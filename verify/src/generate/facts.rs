@@ -11,8 +11,7 @@ use ir::{Imm, InstSpec, Opcode, Target, Type, Value, reference};
 /// The first rounds of a loop in which a fact holds, at most.
 const MOST_ROUNDS: u32 = 3;
 
-/// Pairs of contents that are alike: a zero and the other zero, two NaNs, a number and one that has
-/// the same lower half.
+/// Pairs of contents that are alike: the two zeros, two NaNs, two numbers with the same lower half.
 const INTS: &[(u64, u64)] = &[(0, 1), (1, 0), (7, 8), (0, 0x8000_0000), (0xff, 0xffff)];
 const WIDE: &[(u64, u64)] = &[(5, 5 | 1 << 32), (0, 1 << 63), (u64::MAX, u32::MAX as u64), (1, 2)];
 const NARROW: &[(u64, u64)] = &[(0, 0x80), (1, 0xff), (0, 1), (0x7f, 0x80)];
@@ -87,7 +86,7 @@ impl GeneratedBody<'_> {
         ])
     }
 
-    /// Two contents of a number type: the usual and the other.
+    /// Two contents of a number type: the usual contents and the deviating contents.
     fn alike(&mut self, ty: Type) -> [Value; 2] {
         let (usual, other) = match ty {
             Type::I8 | Type::I16 => self.prng.pick(NARROW),

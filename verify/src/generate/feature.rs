@@ -128,8 +128,8 @@ impl std::fmt::Display for Feature {
 /// The number of features.
 pub const FEATURES: usize = Feature::ALL.len();
 
-/// How often each feature is planted, relative to the others. A feature of weight zero is never
-/// planted.
+/// How often each feature is planted, relative to the other features. A feature of weight zero is
+/// never planted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Weights {
     by_feature: [u32; FEATURES],
@@ -161,8 +161,8 @@ impl Weights {
         Weights::default().with(Feature::Fact, 20)
     }
 
-    /// The same weights, with trees of calls: what inlining meets. Such programs may import
-    /// functions of the host: [`super::CountingHost`].
+    /// The same weights, with trees of calls, for inlining. Such programs may import functions of
+    /// the host: [`super::CountingHost`].
     #[must_use]
     pub fn and_trees(self) -> Weights {
         let tree = [

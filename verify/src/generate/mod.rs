@@ -1,11 +1,10 @@
 //! Random programs: valid by construction, always terminating, and rich in the patterns that passes
 //! look for.
 //!
-//! A program is a module of a few functions, without recursion unless [`Weights::and_trees`] asks
-//! for trees of calls. A body is built region by region, and [`Feature`] lists the kinds of
-//! regions. A region has one entry and one way on, so the values in scope are the values whose
-//! definitions dominate. Cross edges, early exits, and cycles with two entries stay inside such
-//! regions.
+//! A program is a module of a few functions, without recursion unless [`Weights::and_trees`] plants
+//! trees of calls. A body is built region by region, and [`Feature`] lists the kinds of regions. A
+//! region has one entry and one way on, so the values in scope are the values whose definitions
+//! dominate. Cross edges, early exits, and cycles with two entries stay inside such regions.
 //!
 //! A loop runs at most four rounds, and nested loops at most 150 rounds together. A call is added
 //! only if its caller stays short. So [`Program::steps`] bounds the length of every run.

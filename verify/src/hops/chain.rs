@@ -135,7 +135,7 @@ impl Hopper<'_> {
 /// version.
 fn fire(machine: &mut Machine, exit: &HopExit<'_>) -> Result<(), HopDifference> {
     let view = machine.view().expect("a chain is under way");
-    // Asked before firing, so that the report names the required value instead of a wrong end
+    // Tested before firing, so that the report names the required value instead of a wrong end
     // later.
     let undefined = exit.entry.requires.iter().find(|v| is_undefined(view.value(**v)));
     if let Some(value) = undefined {

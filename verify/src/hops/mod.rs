@@ -248,7 +248,8 @@ impl<'a> Hopper<'a> {
         }
     }
 
-    /// The entries at the points of one version that may fire. Counts the faults of the others.
+    /// The entries at the points of one version that may fire. Counts the faults of all other
+    /// entries.
     fn exits_of(
         &mut self,
         number: usize,

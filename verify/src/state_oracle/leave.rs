@@ -95,7 +95,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             return Some(Advance::Ended(outcome));
         }
         (self.left, self.left_in_gap) = (Some(blamed), true);
-        // The observer is not asked at a landing point.
+        // The observer is not called at a landing point.
         let target = self.plan(func, side.other());
         let lands_at_anchor = target
             .point_at(entry.target.inst())

@@ -262,14 +262,14 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         false
     }
 
-    /// Compares the ends of both runs, and of the runs that went on. Returns whether the runs
+    /// Compares the ends of both runs, and of the runs that continued. Returns whether the runs
     /// returned.
     fn ended(&mut self, a: Outcome, b: Outcome) -> bool {
         self.oracle.report.trapped += u64::from(a.trap().is_some());
         let returned = a.returned().is_some();
         let (a, b) = (RunEnd::of(&self.machines.before, a), RunEnd::of(&self.machines.after, b));
         let b = if self.lacks_memory { b.without_memory() } else { b };
-        // Versions first. The runs that went on are compared with the version before, which makes
+        // Versions first. The runs that continued are compared with the version before, which makes
         // sense only if both versions agree.
         if a.effects != b.effects {
             self.diverge(self.left, Difference::LockstepEffects);

@@ -1,12 +1,12 @@
 //! The state oracle: runs two versions side by side, and compares every transition with the state
 //! that it claims to reach.
 //!
-//! Two machines run the same program on the same input. On one, every function with a pair is in
-//! the version before; on the other, in the version after. Both advance to the next *bounding
-//! anchor* of their innermost activation: an instruction that both versions have, that moved
-//! nowhere between them, and that is a terminator, has an effect, or may trap. In the gap before
-//! this anchor, each run makes a record at every point where an entry starts or lands: the values
-//! that the entry requires or provides, and digests of memory and of the effects so far.
+//! Two machines run the same program on the same input. On one machine, every function with a pair
+//! is in the version before; on the other machine, in the version after. Both advance to the next
+//! *bounding anchor* of their innermost activation: an instruction that both versions have, that
+//! moved nowhere between them, and that is a terminator, has an effect, or may trap. In the gap
+//! before this anchor, each run makes a record at every point where an entry starts or lands: the
+//! values that the entry requires or provides, and digests of memory and of the effects so far.
 //!
 //! Then the oracle fires every entry whose source point was visited, in both directions. It runs
 //! the compensation code on the recorded values, and compares each provided value with the record
@@ -100,7 +100,7 @@ impl<'a> FunctionPair<'a> {
 pub enum Policy {
     /// All visits.
     Every,
-    /// The first visits of each point, counted over all runs, and a sample of the others.
+    /// The first visits of each point, counted over all runs, and a sample of later visits.
     Sampled {
         /// The number of visits of each point that are always compared.
         first: u32,

@@ -114,7 +114,7 @@ impl fmt::Display for EntryFault {
     }
 }
 
-/// The place at which a run waited for the other.
+/// The place at which a run waited for the other run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StopText {
     /// Before an anchor.
@@ -187,7 +187,7 @@ pub enum Difference {
     Memory,
     /// The effects so far differ between source point and target point.
     Effects,
-    /// The run that went on in the target version ends differently.
+    /// The run that continued in the target version ends differently.
     GoingOn {
         /// The end of the run without a transition.
         expected: String,

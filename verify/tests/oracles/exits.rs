@@ -123,7 +123,7 @@ fn an_exit_that_gives_the_constant_is_found_where_the_assumption_fails() {
 
 #[test]
 fn an_exit_that_lands_behind_the_fact_is_found() {
-    // Behind the addition, with the sum for the result: that is what the fact would give.
+    // Behind the addition, with the sum for the result: the fact would give this entry.
     let mut case = rounds();
     let [s, sum] = ["s", "sum"].map(|name| case.value(name));
     let target = case.point_before(Opcode::Store);

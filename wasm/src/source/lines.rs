@@ -290,7 +290,7 @@ impl ProgramSpan {
     }
 }
 
-/// What an instruction of a program does.
+/// The effect of an instruction of a program.
 enum Step {
     Goes,
     /// Makes a row.

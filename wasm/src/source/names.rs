@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
         let rest = self.sections.abbrev.get(offset..).ok_or("its abbreviations are missing")?;
         let read = &rest[..rest.len().min(LONGEST_TABLE)];
         let length = table_length(EndianSlice::new(read, LittleEndian));
-        // What was read counts, also in vain: else a thousand broken units read all of it each.
+        // Bytes read in vain count, too: else a thousand broken units read all of it each.
         let bytes = *length.as_ref().unwrap_or(&read.len());
         take(&mut self.abbreviation_bytes, bytes, "its abbreviations overlap those of others")?;
         let length = length.map_err(|error| error.to_string())?;

@@ -344,7 +344,7 @@ impl Process {
     }
 
     /// Writes directory entries, the last entry possibly in part. The cookie of an entry is its
-    /// number; a program that asks for the first begins a new list.
+    /// number; a program that requests the first entry begins a new list.
     fn fd_readdir(
         &mut self,
         memory: &mut Guest<'_>,
@@ -387,7 +387,7 @@ impl Process {
 }
 
 impl Descriptors {
-    /// The path of a directory that the embedder opened. A libc asks for the descriptors from 3 on
+    /// The path of a directory that the embedder opened. A libc queries the descriptors from 3 on
     /// until this answer is an error.
     fn preopened(&self, fd: u64) -> Result<&str, Errno> {
         match &self.get(fd)?.object {

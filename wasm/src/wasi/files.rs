@@ -207,7 +207,7 @@ pub struct FileStatus {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum FileKind {
-    /// None of the others.
+    /// None of the kinds below.
     Unknown = 0,
     /// A block device.
     BlockDevice = 1,

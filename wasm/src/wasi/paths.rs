@@ -81,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Opens a file or a directory. The rights that the program asks for say whether it reads or
+    /// Opens a file or a directory. The rights that the program requests say whether it reads or
     /// writes.
     fn path_open(
         &mut self,

@@ -4,7 +4,7 @@
 pub(super) const READ: u64 = 1 << 1;
 /// Move the position.
 const SEEK: u64 = 1 << 2;
-/// Ask for the position.
+/// Query the position.
 const TELL: u64 = 1 << 5;
 /// Write to the file.
 pub(super) const WRITE: u64 = 1 << 6;
@@ -18,11 +18,11 @@ pub(super) const ALL: u64 = (1 << 30) - 1;
 const KEEP: u64 = 1 << 3 | 1 | 1 << 4;
 /// Advise how the file will be used, and allocate its place.
 const PLAN: u64 = 1 << 7 | 1 << 8;
-/// Make, open, list, link, rename, ask for and set properties: everything on paths but removal.
+/// Make, open, list, link, rename, query and set properties: everything on paths but removal.
 const PATHS: u64 = 0xfff << 9;
 /// Make symbolic links, remove directories and files.
 const REMOVE: u64 = 7 << 24;
-/// Ask for properties.
+/// Query properties.
 const STATUS: u64 = 1 << 21;
 /// Set the size.
 const SET_SIZE: u64 = 1 << 22;

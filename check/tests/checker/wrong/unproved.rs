@@ -25,7 +25,8 @@ pub(crate) fn in_a_loop() -> Draft {
     )
 }
 
-/// Two versions of a function of `%x` and `%y`. `{}` is `%x` in one of them, `%y` in the other.
+/// Two versions of a function of `%x` and `%y`. `{}` is `%x` in one version, `%y` in the other
+/// version.
 fn pair(body: &str) -> Draft {
     let text = |arg: &str| format!("(%x: i32, %y: i32) -> i32 {{\n{}}}\n", body.replace("{}", arg));
     Draft::new(&text("%x"), &text("%y"))

@@ -1,5 +1,5 @@
 //! A copying collector: it moves all that the roots lead to from one half of the heap to the other
-//! (C. J. Cheney, *A nonrecursive list compacting algorithm*, 1970).
+//! half (C. J. Cheney, *A nonrecursive list compacting algorithm*, 1970).
 //!
 //! An allocation that finds no space ends its instruction with [`FULL`](crate::heap::FULL). The
 //! interpreter, or the function that native code calls, then collects and executes the instruction

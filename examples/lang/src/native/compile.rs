@@ -136,7 +136,7 @@ fn failed(what: &dyn std::fmt::Display) -> CallbackEnd {
 
 impl Machine {
     /// Makes the next generation of code of a function. Returns the functions that it calls. If
-    /// there can be no code, the function of the IR asks the interpreter.
+    /// there can be no code, the function of the IR calls the interpreter.
     pub(super) fn make_one(
         &mut self,
         back: &mut Callback<'_>,
@@ -266,7 +266,7 @@ impl Native {
     }
 }
 
-/// A function that asks the interpreter: `call(closure, depth, count)`, with operands in memory.
+/// A function that calls the interpreter: `call(closure, depth, count)`, with operands in memory.
 fn interpreting(name: &str, params: u8, call: Func) -> Function {
     let mut b = FunctionBuilder::new(name, lower::signature(params));
     let entry = b.create_block();

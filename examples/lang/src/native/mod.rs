@@ -4,7 +4,7 @@
 //! (`lower.rs`), which Osier optimizes and compiles. From then on calls go to native code, and a
 //! loop of an activation in the interpreter continues in native code, too. Where a guard fails, the
 //! run leaves with the frame of the interpreter ([`Embedder::resume`]). A function that leaves too
-//! often is compiled anew by what the interpreter has seen since.
+//! often is compiled anew, by the interpreter's observations since.
 //!
 //! A base cannot be replaced, so a function of the language has several functions of the IR, a
 //! *generation* each. The code of an earlier generation then calls the next generation.
@@ -54,7 +54,7 @@ const MISSED: u32 = 10;
 pub struct Tuning {
     /// The calls by the interpreter after which a function is compiled.
     pub calls: u32,
-    /// The turns of loops of a function after which the interpreter asks for native code.
+    /// The turns of loops of a function after which the interpreter requests native code.
     pub turns: u32,
     /// The times that code of a function leaves before it is compiled anew.
     pub exits: u32,
@@ -464,5 +464,5 @@ impl Machine {
     }
 }
 
-/// What [`Machine::make`] has made for a generation.
+/// The result of [`Machine::make`] for a generation.
 type Made = Result<Compiled, String>;

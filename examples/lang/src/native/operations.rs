@@ -1,4 +1,4 @@
-//! Operations on numbers, fields and elements: what is guarded, and what native code does then.
+//! Operations on numbers, fields and elements: the guards, and the native code behind them.
 
 use super::lower::Lower;
 use super::registers::{Known, Rep};

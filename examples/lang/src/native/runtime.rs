@@ -23,9 +23,9 @@ pub(super) struct Imports {
     pub(super) collect: Func,
     /// `(helper, a, b, c)`: a function of the IR that does both, if need be.
     pub(super) runtime: Func,
-    /// `(closure, depth, count)`, with operands in memory. Asks the interpreter.
+    /// `(closure, depth, count)`, with operands in memory. Calls the interpreter.
     pub(super) call: Func,
-    /// `()`: runs the outermost level. Asks the interpreter.
+    /// `()`: runs the outermost level. Calls the interpreter.
     pub(super) main: Func,
 }
 
