@@ -6,8 +6,9 @@
 //!
 //! Merges are found like copies. The walk assumes that all live edges bring the class that the
 //! edges from above bring. Every live edge is checked as soon as the walk has gone past the region
-//! that begins with the block: at the end of a turn of the region, or, for a read behind it, at
-//! once. A read for which the check fails is traced no further than to that block from then on.
+//! that begins with the block. This is at the end of a turn of the region, or, for a read behind
+//! it, at once. A read for which the check fails is traced no further than to that block from then
+//! on.
 
 use super::leaves::LeafName;
 use super::memory::MemoryRead;

@@ -6,7 +6,8 @@
 //! The number of visits of each block follows from these, so straight-line code is not counted.
 //!
 //! Loads, reads of globals and arguments are *watched*: the first value is kept, and a value that
-//! differs ends the watch. A load that varied thus costs one test from then on.
+//! differs ends the watch. A *polymorphic* load, whose values differ, thus costs one test from then
+//! on.
 //!
 //! Counters stick to versions. Native code has its own (`jit::NativeCounts`).
 
@@ -31,7 +32,7 @@ pub(super) type Cell = [u64; 2];
 const UNSEEN: u64 = 0;
 /// It gave the same value whenever it executed.
 const STEADY: u64 = 1;
-/// It gave different values.
+/// It gave different values: it is polymorphic.
 const VARIED: u64 = 2;
 
 /// Notes the value that a load or a read of a global gave.
@@ -71,7 +72,7 @@ pub struct CallTargets {
 #[derive(Clone, Default, Debug)]
 pub(super) struct VersionCounts {
     calls: u64,
-    /// The arguments of the first call; `None` where a later call had another.
+    /// The arguments of the first call; `None` where a later call had another argument.
     args: Vec<Option<u64>>,
     /// The number of arguments that have not varied.
     steady: usize,

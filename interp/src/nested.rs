@@ -203,7 +203,7 @@ impl Machine {
     /// stores that the entry replays. The run is paused at the landing point, so the observer does
     /// not see the instruction there. Cost: the compensation code, the frame, and the digests.
     ///
-    /// The source version runs elsewhere, so the machine cannot look at it: `from` names the
+    /// The source version runs elsewhere, so the machine cannot look at it. `from` names the
     /// version and the point that the engine leaves, and the engine vouches for them and for the
     /// contents.
     ///

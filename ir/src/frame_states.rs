@@ -141,10 +141,9 @@ impl FrameStates {
         FrameStates::default()
     }
 
-    /// States for an interpreter of the IR itself: at every reachable point, the program counter is
-    /// the number of the instruction, and each value that is live and needed there
-    /// ([`crate::needed`]) has the slot that `slot` gives it, if any. Cost: the values live at all
-    /// points.
+    /// States for an interpreter of the IR itself. At every reachable point, the program counter is
+    /// the number of the instruction. Each value that is live and needed there ([`crate::needed`])
+    /// has the slot that `slot` gives it, if any. Cost: the values live at all points.
     pub fn of_live(
         number: u32,
         function: &Function,

@@ -11,7 +11,7 @@
 //! byte lies at or above 2^32 (2^64 in a host memory) for every address always traps, and has no
 //! place (`an_access_above_the_largest_memory_has_no_place`). All other facts are facts about
 //! ranges of bytes modulo 2^32 (2^64), so they hold for all addresses. For accesses that did not
-//! trap, these ranges are the bytes accessed: the first and the last byte lie below 2^32 (2^64), so
+//! trap, these ranges are the bytes accessed: the first and the last byte lie below 2^32 (2^64). So
 //! addresses that differ by `d` modulo that number differ by `d` or by `d` less that number.
 //!
 //! A distance is a number of 64 bits. A linear memory takes it modulo 2^32, which divides 2^64.

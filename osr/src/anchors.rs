@@ -83,8 +83,8 @@ fn bound_long_paths(
 }
 
 /// The last pure instruction of a block that both versions execute alike, with operands that the
-/// log shows to be equal: the checker would have to leave all behind an anchor unproved whose
-/// operands it cannot prove equal.
+/// log shows to be equal. If the checker cannot prove the operands of an anchor equal, it has to
+/// leave everything behind the anchor unproved.
 fn pure_anchor(
     versions: &Pair<&Function>,
     side: Side,

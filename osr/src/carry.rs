@@ -165,7 +165,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// Forgets the kept values unless the point is a little below the last point in its block, and
-    /// the search has looked at no value defined between the two: the values available decide which
+    /// the search has looked at no value defined between the two. The values available decide which
     /// values can be kept.
     fn touch_defined(&mut self, here: &SourcePoint) {
         let f = self.p.f;

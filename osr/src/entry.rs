@@ -242,7 +242,7 @@ pub(crate) fn least_keeping_cost(
 
 /// Like [`least_keeping_cost`], given a known entry from the same source point, its cost, and the
 /// lost values for which it keeps values. If this goal loses all of these too, it takes as many
-/// kept values: a set that gives all values gives some, and from one source point both searches
+/// kept values. A set that gives all values gives some, and from one source point both searches
 /// choose the same ways to compute a value.
 pub(crate) fn least_cost_of_more(
     goal: &EntryGoal<'_>,

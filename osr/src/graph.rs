@@ -134,8 +134,8 @@ pub struct VersionGraph<'v> {
 impl<'v> VersionGraph<'v> {
     /// Builds the edges between pairs of versions, in both directions, all to one fixpoint. In each
     /// pair the second version was derived from the first. Edges from and to a version with more
-    /// than 2^22 live values, summed over its points, have no entries. Cost: the cost of each pair
-    /// ([`synthesize`](crate::synthesize)), times the rounds of the fixpoint.
+    /// than 2^22 live values, summed over its points, have no entries. Cost: the cost of mapping
+    /// each pair, times the rounds of the fixpoint.
     ///
     /// # Errors
     /// [`EdgeError::NotDerived`] and [`EdgeError::Replay`].

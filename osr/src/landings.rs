@@ -2,8 +2,8 @@
 //!
 //! A gap may be as long as a block: an unrolled hash has thousands of instructions between two
 //! effects. The likeliest landing point to cost nothing is the source point's own place. If the
-//! target version lacks the instruction, the next instruction that it has there takes this role:
-//! between the two, the source version executes only instructions that the target version lacks.
+//! target version lacks the instruction, the next instruction that it has there takes this role.
+//! Between the two, the source version executes only instructions that the target version lacks.
 
 use crate::pair::{Analyzed, VersionPair};
 use crate::paths::Paths;

@@ -211,7 +211,7 @@ impl<'a, 'v> Search<'a, 'v> {
             let mut blocks: BTreeSet<Block> =
                 asked.iter().map(|point| f.inst_block(point.inst())).collect();
             blocks.retain(|block| !pair.is_unreachable(from, *block));
-            // In the order of the function, like for all points: findings of a search at one point
+            // In the order of the function, like for all points. Findings of a search at one point
             // carry over to the next, and a reason may name another value in another order.
             for block in f.blocks().filter(|block| blocks.contains(block)) {
                 points

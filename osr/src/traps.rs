@@ -304,9 +304,9 @@ mod tests {
         }
     }
 
-    /// The blocks entered and the witnesses tested, with loops in a row, each with a load in a
-    /// loop, or in an arm that joins another arm: then no anchor closes the window of the load.
-    /// Notes must not change an answer.
+    /// The blocks entered and the witnesses tested, with loops in a row. Each loop has a load in an
+    /// inner loop, or in an arm that joins another arm: then no anchor closes the window of the
+    /// load. Notes must not change an answer.
     fn work(loops: usize, is_in_arm: bool) -> [usize; 2] {
         let mut text =
             "memory @m 1\nfunc @f(%p: i32, %n: i32) -> i32 {\nentry:\n  jump b0\n".to_owned();

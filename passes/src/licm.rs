@@ -8,8 +8,8 @@
 //!
 //! *Does not*: create preheaders (`preheaders` and `loop_canon` do); move constants for their own
 //! sake. A code generator materializes a constant at its use for less than the cost of a register
-//! across a loop, and likewise the sum, difference or bitwise operation of a value and a constant.
-//! Both move along with an operation that needs them.
+//! across a loop. The same holds for the sum, difference or bitwise operation of a value and a
+//! constant. Both move along with an operation that needs them.
 //!
 //! *Needs on entry*: a preheader for each loop out of which operations should move.
 //!

@@ -222,7 +222,7 @@ fn stretches_are_given_up_where_single_rewrites_do_not_suffice() {
 
 /// A thousand branches in a row, each to one block, that repeat twenty conditions. Passes fold all
 /// of them, and the conditions go. The path through the base from its start to the return then had
-/// a thousand jumps: nothing could be proved, most points had no entry, and the retry took forty
+/// a thousand jumps. Nothing could be proved, most points had no entry, and the retry took forty
 /// times as long as the mappings.
 #[test]
 fn rows_of_branches_that_vanish_keep_their_entries() {
@@ -245,8 +245,8 @@ fn rows_of_branches_that_vanish_keep_their_entries() {
     }
 }
 
-/// Hundreds of rewrites that nothing explains: the search ends at a multiple of the work of one
-/// mapping, and not at an amount that small functions reach after hundreds of versions.
+/// Hundreds of rewrites that nothing explains. The search ends at a multiple of the work of one
+/// mapping, instead of an amount that small functions reach after hundreds of versions.
 #[test]
 fn the_work_of_the_search_is_a_multiple_of_that_of_the_mappings() {
     let mut works = Vec::new();

@@ -80,8 +80,8 @@ fn names_are_those_of_the_instance() {
     assert!(forged.judged().is_some());
 }
 
-/// A claim may give names to values that no code defines: frames must not be assigned these, and an
-/// entry must not cost the product of its values and of the names of each.
+/// A claim may give names to values that no code defines. Frames must not be assigned these values,
+/// and an entry must not cost the product of its values and of the names of each.
 #[test]
 fn names_that_no_code_defines_are_no_names() {
     let mut forged = Forged::new();

@@ -14,7 +14,7 @@ use verify::prng::Prng;
 struct Naive<'a> {
     module: &'a Module,
     functions: BTreeMap<Func, FunctionProfile>,
-    /// The loads that varied.
+    /// The polymorphic loads.
     varied: BTreeSet<(Func, Inst)>,
     activations: BTreeSet<u64>,
     /// The load or indirect call that the run executes, with the index of the call. It takes effect

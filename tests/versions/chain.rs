@@ -182,7 +182,8 @@ impl<'c> Ends<'c> {
 }
 
 /// How often the mappings between the ends of chains have an entry, over the reachable points of
-/// the source version in both directions, and how often two of them have the same landing point.
+/// the source version in both directions. Also, how often two of the mappings have the same landing
+/// point.
 #[derive(Default, Debug)]
 pub(crate) struct Existence {
     pub(crate) points: usize,

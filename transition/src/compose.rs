@@ -196,8 +196,8 @@ fn compose_entries(
     second: &Entry,
     left_out: Option<ComposeCondition>,
 ) -> Result<Entry, Refusal> {
-    // The order matters: `second` reads operands in terms of `first`, so the steps of `first` come
-    // first, and the replays of `first` write bytes that the replays of `second` may overwrite
+    // The order matters. `second` reads operands in terms of `first`, so the steps of `first` come
+    // first. The replays of `first` write bytes that the replays of `second` may overwrite
     // (`a_composed_entry_computes_as_both_entries_in_a_row`). Equal steps of the two are shared on
     // the way.
     let mut code = ComposedCode { left_out, ..ComposedCode::default() };

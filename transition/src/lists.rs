@@ -1,9 +1,9 @@
 //! Lists of words of which many have parts in common (see [`crate::packed`]).
 //!
 //! A list is cut into *parts* at places that depend on the words alone, and so is the list of its
-//! parts, up to a single one. A list that differs from another in a few words is made from it
+//! parts, up to a single one. A list that differs from another list in a few words is made from it
 //! ([`Lists::edited`]), and compared with it ([`Lists::differences`]), for about the cost of these
-//! words: parts that both have are passed by their numbers.
+//! words. Parts in both lists are passed by their numbers.
 //!
 //! Words may come from a file that somebody forged. So the hash of the table has a key that differs
 //! from run to run. Numbers do not depend on the key: they count parts in their order of arrival.

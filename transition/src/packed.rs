@@ -15,7 +15,7 @@
 //! The values that an entry provides are one list, and the assignments that change a value are
 //! another, short one. Most values keep their contents, and then landing points with equal live
 //! values have equal lists, whatever their entries compute. The required values are the values that
-//! keep their contents and the values that the rest of the entry reads, so their list is made from
+//! keep their contents and the values that the rest of the entry reads. So their list is made from
 //! the list of provided values.
 //!
 //! Words say nothing of the place of a step. A step that reads another step counts the steps back

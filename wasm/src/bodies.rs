@@ -1,9 +1,9 @@
 //! Translates the bodies of a module, with the threads that the limits allow.
 //!
 //! Threads take the next body in turn, each with an equal share of the budget. If a body fails on
-//! any thread, all are translated again on one: the error is then the first in the order of the
-//! module, and no share of the budget was too small for a body that the whole suffices for. So the
-//! number of threads does not show in the result.
+//! any thread, all are translated again on one thread. The error is then the first in the order of
+//! the module, and no share of the budget was too small for a body that the whole suffices for. So
+//! the number of threads does not show in the result.
 
 use crate::budget::ImportBudget;
 use crate::error::ImportError;

@@ -120,7 +120,7 @@ impl ProvedVersion<'_, '_> {
         address == CountedFrom::Start && place.ends_within(least)
     }
 
-    /// Whether a write cannot trap before `at`: either it never traps, like a write of a global or
+    /// Whether a write cannot trap before `at`. Either it never traps, like a write of a global or
     /// a write below the least size of its memory, or an access at its address has passed there.
     pub(crate) fn has_accessed(&self, write: TermId, at: Inst) -> bool {
         let Some(TermKind::Op { opcode, .. }) = self.table.kind(write) else { return false };

@@ -13,11 +13,11 @@
 //!   the environment.
 //! - A terminator leads to blocks at the starts of the original's targets. A jump may stand for a
 //!   branch that constants decide ([`Decided`]). In the place of a `return` of a frame with a
-//!   waiting caller, a jump leads behind the caller's call; in the place of a `return` of the
+//!   waiting caller, a jump leads behind the caller's call. In the place of a `return` of the
 //!   outermost frame may be a jump to a block that returns its parameters.
 //! - Where several frames are, no instruction is an assumption or an OSR point.
 //! - A jump that stands for nothing leads to a block at the same place. These jumps form no cycle.
-//! - On each edge, the environment of its target block follows: a value of the function that holds
+//! - On each edge, the environment of its target block follows. A value of the function that holds
 //!   a version's value there is an argument of the edge, or held this value before. The arguments
 //!   of the original bind the parameters of its block, and the operands of a `return` the results
 //!   of the call.
@@ -27,7 +27,7 @@
 //! environment has the contents of the version's value that it stands for. A value of the function
 //! changes only at its definition. A parameter is defined on an edge, which the check of the edge
 //! reads. The result of an instruction enters the environment there, and is in no environment at
-//! the start of its own block: the first path to the block has not defined it, and the checks of
+//! the start of its own block. The first path to the block has not defined it, and the checks of
 //! the edges of that path hand on defined values alone. Types need no check: operations of one
 //! opcode and type on operands of the same types have results of the same types. The run makes
 //! progress, since between two jumps that stand for nothing, some instruction of the versions is

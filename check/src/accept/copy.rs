@@ -17,10 +17,10 @@
 //!   the call.
 //!
 //! *Why this suffices.* By induction over a run of the copy: at each step there is a stack of
-//! activations of originals, one for each instance from the first to the instance of the block,
-//! each at its place. Every value available there has the contents of its name in the copy. A
-//! definition of an original and its copy execute together, so a name holds the contents of the
-//! latest execution; and by the dominance of the verified original, this is the execution of the
+//! activations of originals. It has one activation for each instance from the first to the instance
+//! of the block, each at its place. Every value available there has the contents of its name in the
+//! copy. A definition of an original and its copy execute together, so a name holds the contents of
+//! the latest execution. By the dominance of the verified original, this is the execution of the
 //! current activation. A later activation of an instance overwrites names of an earlier activation
 //! only after the earlier one has returned.
 //!

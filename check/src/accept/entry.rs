@@ -188,8 +188,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         Ok(())
     }
 
-    /// Whether the proofs for an entry between two points hold for this entry as well: its points
-    /// stand in the same blocks, not above those points, and its path binds nothing.
+    /// Whether the proofs for an entry between two points hold for this entry as well. They do if
+    /// its points stand in the same blocks, not above those points, and its path binds nothing.
     fn is_below(&self, last: (Inst, Inst), place: (Inst, Inst)) -> bool {
         let below = |version: &ProvedVersion<'_, '_>, last: Inst, at: Inst| {
             let f = version.f;

@@ -7,11 +7,11 @@
 //!
 //! *Out* ([`leave_copy`]). An accepted entry leads from q to a point y of I and provides values of
 //! I there. By the claim of copies, a run of the originals on the same input then has a stack of
-//! activations: one for the instance of y, before the instruction that y stands for, and one for
-//! each caller, within its call. Every value of an activation has the contents of its name in I. So
-//! the entry gives values to the activations: the values whose names it provides. The result is a
-//! frame entry. Each frame may continue in another version of its function, by an accepted entry
-//! there:
+//! activations. One activation is for the instance of y, before the instruction that y stands for,
+//! and one is for each caller, within its call. Every value of an activation has the contents of
+//! its name in I. So the entry gives values to the activations: the values whose names it provides.
+//! The result is a frame entry. Each frame may continue in another version of its function, by an
+//! accepted entry there:
 //!
 //! - The innermost frame continues by composition ([`super::compose`]).
 //! - A waiting frame continues by the entry at its call, if this entry lands before the same call,

@@ -241,7 +241,7 @@ impl Bindings {
     /// The answer is `true` if some block on the path dominates the deepest block that binds a leaf
     /// of the class. All blocks that bind leaves of the class dominate the deepest one
     /// (`Support::Below`), so a path that binds such a leaf is found. The answer may be `true` for
-    /// a class whose contents do not depend on the leaf: the support covers the first term of the
+    /// a class whose contents do not depend on the leaf. The support covers the first term of the
     /// class, which may mention more leaves (`a_class_that_names_more_leaves_is_rebound`).
     ///
     /// A missing dominator may give the wrong answer. It makes the checker reject all the same:

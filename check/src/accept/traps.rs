@@ -126,7 +126,7 @@ impl PendingTraps {
             self.advance(product, &PendingSites::default(), next, &onward)?;
         }
         // All reached anchors start in the work list, because each has sites of its own on the
-        // paths after it. The states only grow, so the fixpoint is reached from any order; the
+        // paths after it. The states only grow, so the fixpoint is reached from any order. The
         // ordered set makes the number of steps the same in every run, and with it the verdict at
         // the limit.
         let mut work: BTreeSet<Inst> = product.reached.iter().copied().collect();

@@ -1,9 +1,10 @@
 //! Inlining: versions with the code of other functions, and the ways into them and out of them.
 //!
 //! Example: `@f` calls `@g`. [`inline()`] makes a version of `@f` that has the body of `@g` in the
-//! place of the call, optimizes it, and proves two mappings: from the base of `@f` into it, and
-//! from it out into *frames*. At a point of the inlined body, the run continues in two activations:
-//! the base of `@g` in the middle, and the base of `@f` within its call.
+//! place of the call, and optimizes it. Then it proves two mappings: from the base of `@f` into the
+//! version, and from the version out into *frames*. At a point of the inlined body, the run
+//! continues in two activations: the base of `@g` in the middle, and the base of `@f` within its
+//! call.
 //!
 //! Each inlining adds three versions to a tree:
 //!
@@ -29,7 +30,7 @@
 //! [`crate::driver::derive_certified`] does ([`InlinePlan::retry`]).
 //!
 //! A function may be inlined into itself. Frames of its base then land with all values that are
-//! live+ there, including inner frames: the run may go up again from any of them, by the mapping
+//! live+ there, including inner frames. The run may go up again from any of them, by the mapping
 //! that was accepted together with the exits. Frames of other functions land with the live values
 //! alone ([`CalleeLandings`]).
 

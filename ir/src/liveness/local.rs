@@ -28,11 +28,11 @@ pub enum CountedUses<'a> {
 
 /// The live values at the points of some blocks. [`Liveness`] covers all blocks.
 ///
-/// For each block, one search goes forward from its end, and collects the values that the blocks
-/// it reaches read. A value counts if the search has not passed its definition on the way. In
-/// strict SSA the definitions in question dominate the block. So they lie on one path of the
-/// dominator tree, and one search answers for all of them: it visits blocks in the order of the
-/// deepest dominator of the start that a path to them has to pass.
+/// For each block, one search goes forward from its end, and collects the values that the blocks it
+/// reaches read. A value counts if the search has not passed its definition on the way. In strict
+/// SSA the definitions in question dominate the block. So they lie on one path of the dominator
+/// tree, and one search answers for all of them. It visits blocks in the order of the deepest
+/// dominator of the start that a path to them has to pass.
 #[derive(Clone, Debug)]
 pub struct LocalLiveness {
     stamp: u64,

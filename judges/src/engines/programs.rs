@@ -1,10 +1,10 @@
 //! The programs and sizes that engines are compared on.
 //!
 //! Sizes were chosen by the time of one engine alone (`osier run --engine jit`), and no program was
-//! left out for its result. Rows that changed after first trials had shown numbers: the tree walk
-//! of QuickJS, since the stack of node overflowed; several sizes, after a trial with one program;
-//! and `lua` by m2r, 1200 to 900, since its own check fails at 1200 in every engine. Do not change
-//! a row after a comparison; add a row instead, and compare anew.
+//! left out for its result. Some rows changed after first trials had shown numbers. The tree walk
+//! of QuickJS changed since the stack of node overflowed; several sizes changed after a trial with
+//! one program; and `lua` by m2r went from 1200 to 900, since its own check fails at 1200 in every
+//! engine. Do not change a row after a comparison; add a row instead, and compare anew.
 
 /// A program with its size, run from its start to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

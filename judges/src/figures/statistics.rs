@@ -37,7 +37,7 @@ impl Estimate {
 }
 
 /// The greatest rank, counted from 0, for which the interval from the number of this rank to its
-/// counterpart from the end has the confidence: each of the two tails has the probability that at
+/// counterpart from the end has the confidence. Each of the two tails has the probability that at
 /// most `rank` of `count` numbers lie on one side of the median.
 fn rank(count: usize) -> Option<usize> {
     let (mut term, mut tail, mut found) = (0.5f64.powi(count as i32), 0.0, None);
@@ -58,7 +58,7 @@ pub fn geometric_mean(numbers: impl IntoIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| (sum / f64::from(count)).exp())
 }
 
-/// First, worst and average iteration, as JetStream 3 scores a benchmark: the first iteration
+/// First, worst and average iteration, as JetStream 3 scores a benchmark. The first iteration
 /// stands for itself; the mean of the four slowest others is the worst case; the mean of all others
 /// is the average.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

@@ -45,8 +45,9 @@ pub struct InlinePolicy {
     /// The most instructions of a callee.
     pub size: usize,
     /// The most instructions of a callee that is called at one place alone
-    /// ([`Callers::is_single`]), if the code around the call stands nowhere else: its functions
-    /// are called at one place alone, too, and its outermost is no such callee itself.
+    /// ([`Callers::is_single`]), if the code around the call stands nowhere else. This means that
+    /// its functions are called at one place alone, too, and its outermost is no such callee
+    /// itself.
     pub single_size: usize,
     /// The most instructions of the callee of a hot call.
     pub hot_size: usize,

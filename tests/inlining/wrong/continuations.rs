@@ -110,14 +110,14 @@ const CALL_BLOCKS: &[Begins] = &[
     ("end", 2, "entry", 0, ""),
 ];
 
-/// A block of a continuation, its frame, the block of the version and the number of its first
-/// instruction there, and its environment: values of versions, with their frames unless it is the
+/// A block of a continuation, its frame, and the block of the version and the number of its first
+/// instruction there. Then its environment: values of versions, with their frames unless it is the
 /// innermost, and the values that hold them.
 type Begins = (&'static str, usize, &'static str, usize, &'static str);
 
-/// A continuation written by hand. Its claim follows from names: an instruction stands for the
-/// instruction whose result has the same name but for digits, and an instruction without a result
-/// for the next instruction without a result.
+/// A continuation written by hand. Its claim follows from names. An instruction stands for the
+/// instruction whose result has the same name but for digits. An instruction without a result
+/// stands for the next instruction without a result.
 struct Rest {
     source: Function,
     versions: Vec<Function>,

@@ -15,8 +15,9 @@ pub(crate) type Inlined = (&'static str, &'static str, usize, usize);
 /// A version of `@main`, and the claim that it is a copy.
 ///
 /// The claim follows from names. A value or block of the version is the copy of the value or block
-/// with this name in an original: without the prefix in inlined code, and unchanged in `@main`
-/// itself. A block `behind` after a prefix stands behind that call.
+/// with this name in an original. In inlined code the version's name is a prefix and the original's
+/// name; in `@main` itself names are unchanged. A block `behind` after a prefix stands behind that
+/// call.
 pub(crate) struct Hand {
     pub(crate) module: Module,
     pub(crate) version: Function,

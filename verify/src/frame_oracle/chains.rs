@@ -8,12 +8,12 @@
 //! run leaves in any case.
 //!
 //! A second machine runs the bases alone. The state behind each way out, and before each way in,
-//! must be one that this run comes to: the virtual depth, the activations made or left with the
-//! values that they were given, memory and outer effects. If several states match, any of them will
-//! do: states that are equal in all live values have equal rests. The search continues from the
-//! last state that it met, then starts once more from the beginning: a transition may land a few
-//! instructions before the place that the base run has reached. At the end of the chain, results,
-//! memory and outer effects are compared.
+//! must be a state of this run. The comparison covers the virtual depth, the activations made or
+//! left with their given values, memory and outer effects. If several states match, any of them
+//! will do: states that are equal in all live values have equal rests. The search continues from
+//! the last state that it met, then starts once more from the beginning. A transition may land a
+//! few instructions before the place that the base run has reached. At the end of the chain,
+//! results, memory and outer effects are compared.
 //!
 //! An activation of another function lands in a base whose own ways in were accepted apart from the
 //! entry that made it. Such a way in may read a value that is dead where the activation landed. A

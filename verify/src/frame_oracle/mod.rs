@@ -17,11 +17,11 @@
 //!   run, and is compared with the optimized run where it lands.
 //!
 //! Compared besides: memory after replays, and the digest of outer effects. For a sample of visits,
-//! a copy of the optimized machine makes the transition and continues to the end of the run, which
-//! must equal the end of the base run. On the way, half of these runs go up again, from an
-//! activation of the function that they left. The oracle also compares the activations that the
-//! transition made with the activations that the entry computes. A transition that finds no room
-//! must leave the run as it was.
+//! a copy of the optimized machine makes the transition and continues to the end. This end must
+//! equal the end of the base run. On the way, half of these runs go up again, from an activation of
+//! the function that they left. The oracle also compares the activations that the transition made
+//! with the activations that the entry computes. A transition that finds no room must leave the run
+//! as it was.
 //!
 //! Where an assumption of the version fails, the optimized run leaves over the entry there, and its
 //! activations are compared with the frames that the entry computes. From there on both machines

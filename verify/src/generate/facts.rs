@@ -1,8 +1,8 @@
 //! Facts that hold at first and then break.
 //!
-//! A profile of the first rounds, or of the first calls, takes such a fact for a constant, and a
-//! version that assumes it is right until it breaks: in a later round, after a store, or in a later
-//! call. Speculation that fails is tested by no other programs.
+//! A profile of the first rounds, or of the first calls, takes such a fact for a constant. A
+//! version that assumes the fact is right until the fact breaks: in a later round, after a store,
+//! or in a later call. Speculation that fails is tested by no other programs.
 
 use super::body::{Callee, GeneratedBody, LoopFrame};
 use super::feature::Feature;

@@ -102,9 +102,10 @@ impl GeneratedBody<'_> {
         }
     }
 
-    /// Enters a loop in one of the forms that front ends and passes make: by a jump, or by a branch
-    /// without a preheader, with the header on one or both edges and perhaps the exit on the other.
-    /// Returns whether the exit is reachable without the header.
+    /// Enters a loop in one of the forms that front ends and passes make. The loop is entered by a
+    /// jump, or by a branch without a preheader. The header is on one or both edges of the branch,
+    /// and perhaps the exit is on the other edge. Returns whether the exit is reachable without the
+    /// header.
     fn enter_loop(
         &mut self,
         header: Block,

@@ -1,10 +1,10 @@
 //! Traffic: reads and writes around one address, in a row, over branches, and around loops.
 //!
 //! The patterns are the targets of passes over memory, and patterns that must not mislead these
-//! passes: loads after stores to the same, overlapping or neighboring bytes, with equal and other
-//! widths; stores that all, some or none of the later paths overwrite, with reads, traps and calls
-//! in between; globals read and written in between; and a second address that always equals the
-//! first, although no pass can know.
+//! passes. There are loads after stores to the same, overlapping or neighboring bytes, with equal
+//! and other widths. Some stores are overwritten on all, some or none of the later paths, with
+//! reads, traps and calls in between. Globals are read and written in between. A second address
+//! always equals the first, although no pass can know.
 
 use super::body::GeneratedBody;
 use super::feature::Feature;

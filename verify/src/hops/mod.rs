@@ -2,10 +2,10 @@
 //! without hops.
 //!
 //! All versions of a function and the mappings between them form a graph. A *chain* starts in the
-//! first version. At random visits of points with entries, it fires one of them: the machine runs
-//! the compensation code on the values of the current activation and continues in the target
-//! version, with the provided values alone. All other values are poison. At the end, result,
-//! effects and memory are compared with the run that never left the first version.
+//! first version. At random visits of points with entries, it fires an entry. The machine runs the
+//! compensation code on the values of the current activation and continues in the target version,
+//! with the provided values alone. All other values are poison. At the end, result, effects and
+//! memory are compared with the run that never left the first version.
 //!
 //! The state oracle ([`crate::state_oracle`]) judges each transition alone. Chains add the question
 //! whether one entry provides enough for all entries that fire later, on any edge of the graph. If

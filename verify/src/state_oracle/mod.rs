@@ -3,10 +3,11 @@
 //!
 //! Two machines run the same program on the same input. On one machine, every function with a pair
 //! is in the version before; on the other machine, in the version after. Both advance to the next
-//! *bounding anchor* of their innermost activation: an instruction that both versions have, that
-//! moved nowhere between them, and that is a terminator, has an effect, or may trap. In the gap
-//! before this anchor, each run makes a record at every point where an entry starts or lands: the
-//! values that the entry requires or provides, and digests of memory and of the effects so far.
+//! *bounding anchor* of their innermost activation. A bounding anchor is an instruction of both
+//! versions that no action moved, and that is a terminator, has an effect, or may trap. In the gap
+//! before this anchor, each run makes a record at every point where an entry starts or lands. A
+//! record holds the values that the entry requires or provides, and digests of memory and of the
+//! effects so far.
 //!
 //! Then the oracle fires every entry whose source point was visited, in both directions. It runs
 //! the compensation code on the recorded values, and compares each provided value with the record
@@ -34,7 +35,7 @@
 //! makes the transition to the version before, if there is an entry. Without an entry, memory is
 //! not compared.
 //!
-//! For a sample of visits, the oracle also *continues* behind the transition: a copy of the machine
+//! For a sample of visits, the oracle also *continues* behind the transition. A copy of the machine
 //! makes the transition, with the provided values alone, and must end like the run without a
 //! transition.
 //!

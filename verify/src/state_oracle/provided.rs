@@ -4,9 +4,9 @@
 //! if it continues after the transition, on an input for which the value matters. So every entry is
 //! checked once, when the oracle is made.
 //!
-//! An entry has to provide the values that are *live+* at its target point: the values live there
-//! if every entry from the target version uses, at its source point, the values it requires.
-//! Without these uses, no second transition could follow the first.
+//! An entry has to provide the values that are *live+* at its target point. These are the values
+//! live there if every entry from the target version uses, at its source point, the values it
+//! requires. Without these uses, no second transition could follow the first.
 //!
 //! A value is not live if only code after excluded edges reads it, which no run takes
 //! ([`Liveness::of_run`]). If an edge were excluded by mistake, a run that takes it would read
