@@ -41,7 +41,7 @@ struct Args {
         default_value = "function(sccp,simplifycfg,instsimplify,early-cse<memssa>,gvn,instsimplify,loop-simplify,lcssa,loop-mssa(licm),early-cse,adce,simplifycfg)"
     )]
     llvm: String,
-    /// Rounds, of which the fastest counts
+    /// Rounds; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: u32,
 }

@@ -191,7 +191,7 @@ fn kernels() -> impl Iterator<Item = (String, Module)> {
     })
 }
 
-/// The points of a function without an entry at a level, one in so many.
+/// The points of a function without an entry at a level, one in `one_in`.
 fn some_lacking(secured: &Secured, level: Level, one_in: usize) -> Vec<(Side, Unmapped)> {
     let below = secured.certified.levels.iter().filter(|made| made.level < level);
     let below: Vec<_> = below.collect();

@@ -432,7 +432,7 @@ fn frames_of_inlined_code_hand_over_the_values_of_their_states() {
     assert!(deep > 10 && values > 200, "{deep} landings in three activations, {values} values");
 }
 
-/// The activation that waits for a call gets its results, and none further out.
+/// The activation that waits for a call gets its results; activations further out get nothing.
 #[test]
 fn a_result_of_a_call_is_of_the_activation_within_it() {
     let module = parsed(NESTED);

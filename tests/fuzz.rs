@@ -111,7 +111,7 @@ fn versions_with_inlined_code_can_be_judged_alone() {
     assert!(figures.passes.is_empty() && figures.speculation.wanted == 0);
 }
 
-/// Among the transitions are then none into versions that assume.
+/// No transition then leads into a version that assumes.
 #[test]
 fn exits_can_be_compared_alone() {
     let options = CampaignOptions {

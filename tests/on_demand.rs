@@ -157,7 +157,7 @@ fn entries_of_sets_are_those_of_the_whole_mappings_up_to_live_plus() {
 }
 
 /// The checker accepts on demand every entry that it accepts in the whole mapping, if the entry
-/// lands at the same point, and refutes none.
+/// lands at the same point, and refutes no entry.
 fn accepted_on_demand(module: &Module, base: &Function, pipeline: &Pipeline, seed: u64) -> usize {
     let derived = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
     let versions = Pair::new(base, &derived.function);

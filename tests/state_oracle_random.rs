@@ -129,7 +129,7 @@ fn with_less(
 }
 
 /// The target version or the entries of the other direction need every provided value. The judge
-/// rejects an entry without one of them, and needs no run for it.
+/// rejects an entry without such a value, and needs no run for it.
 #[test]
 fn a_value_removed_from_a_random_mapping_is_missed() {
     let (mut missed, mut missed_kept) = (0, 0);

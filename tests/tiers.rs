@@ -478,7 +478,7 @@ leaves(%a: i32, %b: i32):
 }
 
 /// A call may list one value more often than a frame has slots. The fast tier has no number for so
-/// many.
+/// many values.
 #[test]
 fn a_call_may_have_more_arguments_than_a_frame() {
     let (params, args) = (vec!["i32"; 70_000], vec!["%z"; 70_000]);

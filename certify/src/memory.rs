@@ -86,7 +86,7 @@ impl CertificateTerms {
                 memory = args[args.len() - 1];
                 continue;
             }
-            // The read must find exactly the bytes stored. One that finds a part of them, or more,
+            // The read must find exactly the bytes stored. A read of a part of them, or of more,
             // ends the trace at this memory.
             let is_same = place.covers(&written, distance)
                 && written.covers(&place, distance.map(u64::wrapping_neg));

@@ -342,8 +342,8 @@ impl VersionWalk<'_, '_> {
         holds
     }
 
-    /// Adds the reads of one version to a merged term. Both versions add theirs: the checker looks
-    /// for the read of each edge among all of them.
+    /// Adds the reads of one version to a merged term. Both versions add their reads: the checker
+    /// looks for the read of each edge among all of them.
     fn add_reads(&mut self, term: TermId, found: SmallVec<[TermId; 2]>) {
         let by = self.terms.table.term_mut(term).map(|term| &mut term.by);
         if let Some(By::Merged { reads }) = by {

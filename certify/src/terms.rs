@@ -87,7 +87,7 @@ pub(super) struct CertificateTerms {
     /// The members of `hidden`, in order.
     hidden_list: Vec<(WriteKind, ClassArgs)>,
     /// By term, meaningful for memories: the last hidden write that the memory contains; possibly
-    /// the term itself. Terms beyond the end contain none.
+    /// the term itself. Terms beyond the end contain no hidden write.
     lone: Vec<TermId>,
 }
 

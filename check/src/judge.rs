@@ -213,7 +213,7 @@ fn worded(relation: &Relation<'_, '_>, side: Side, sealed: Sealed) -> Accepted {
     Accepted { mapping, facts, rejected }
 }
 
-/// The result of judging a mapping of which no entry holds.
+/// The result of judging a mapping without entries that hold.
 fn nothing(mapping: &Mapping, verdict: Verdict) -> Accepted {
     Accepted {
         mapping: Checked::nothing(mapping.source(), mapping.target()),

@@ -59,7 +59,7 @@ struct Args {
     /// Copies of the unit in the smallest function
     #[arg(long, value_name = "N", default_value_t = 4)]
     units: u32,
-    /// Runs of each step, of which the fastest counts
+    /// Runs of each step; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     runs: u32,
 }

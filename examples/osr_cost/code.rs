@@ -37,7 +37,7 @@ pub(super) fn timed<T>(step: impl FnOnce() -> T) -> (T, f64) {
     (made, begun.elapsed().as_secs_f64())
 }
 
-/// Seconds to make, install, replace and free the code of so many functions.
+/// Seconds to make, install, replace and free the code of `functions` functions.
 fn measure(arguments: &Arguments, functions: usize) -> Result<[f64; 4], Box<dyn Error>> {
     let engine = arguments.engine()?;
     let module = module(functions)?;

@@ -142,9 +142,9 @@ fn resident() -> Result<usize, Box<dyn Error>> {
     Ok(pages * PAGE)
 }
 
-/// A program of so many functions. The row has the milliseconds to make a machine, the microseconds
-/// to make a module with one more function, to take it up, and to supply one body, and the bytes of
-/// code and of memory for each compiled function.
+/// A program of `functions` functions. The row has the milliseconds to make a machine, the
+/// microseconds to make a module with one more function, to take it up, and to supply one body, and
+/// the bytes of code and of memory for each compiled function.
 fn growing(arguments: &Arguments, functions: usize) -> Result<[f64; 6], Box<dyn Error>> {
     let engine = arguments.engine()?;
     let module = module(functions)?;

@@ -56,7 +56,7 @@ struct Arguments {
     /// Print JSON instead of a table
     #[arg(long, global = true)]
     json: bool,
-    /// Rounds, of which the fastest counts; each table has a default
+    /// Rounds; the fastest counts; each table has a default
     #[arg(long, global = true)]
     rounds: Option<usize>,
     /// Only items with this in their name; `ablation` takes several, with commas between them

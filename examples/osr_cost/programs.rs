@@ -77,7 +77,7 @@ enum Variant {
     /// A guard at every loop header of the hottest functions: the first argument, a pointer, is not
     /// null.
     Guards,
-    /// An assumption of the same in the place of each guard, of which no pass makes use.
+    /// An assumption of the same condition in the place of each guard; no pass uses it.
     Assumptions,
 }
 

@@ -166,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
 /// The number of transitions that a machine has made.
 ///
 /// # Errors
-/// If it has made none: the times then measure no transition.
+/// If it has made no transition: the times then measure nothing.
 fn made(vm: &mut Vm) -> Result<u64, Box<dyn Error>> {
     let count: u64 = vm.transitions().iter().map(|made| made.count).sum();
     if count == 0 {

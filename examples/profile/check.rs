@@ -16,7 +16,7 @@ use transition::Demand;
 pub(super) struct Args {
     #[command(flatten)]
     profiled: ProfiledPrograms,
-    /// Rounds, of which the fastest counts
+    /// Rounds; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: u32,
 }

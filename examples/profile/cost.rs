@@ -13,7 +13,7 @@ pub(super) struct Args {
     /// Programs: FILE or FILE:ARGUMENT
     #[arg(required = true)]
     programs: Vec<String>,
-    /// Rounds, of which the fastest counts
+    /// Rounds; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: u32,
     /// The standard input of the programs

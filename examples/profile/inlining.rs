@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// Programs
     #[arg(required = true)]
     programs: Vec<String>,
-    /// Rounds, of which the fastest counts
+    /// Rounds; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: u32,
     /// Print the seconds of each kind of work, too

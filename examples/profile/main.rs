@@ -106,7 +106,7 @@ struct ProfiledPrograms {
 }
 
 impl ProfiledPrograms {
-    /// The bytes of standard input; none without a file.
+    /// The bytes of standard input; empty without a file.
     fn input(&self) -> io::Result<Vec<u8>> {
         self.input.as_ref().map_or(Ok(Vec::new()), std::fs::read)
     }

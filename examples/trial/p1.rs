@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Only the bugs whose name or area contains this; several are joined
     #[arg(long)]
     bug: Vec<String>,
-    /// Only so many of these bugs, drawn by --seed
+    /// Only this number of these bugs, drawn by --seed
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     /// Decides which bugs --sample draws
@@ -142,8 +142,8 @@ fn gets_through(bug: &Mutant) -> bool {
     !own.is_empty() && own.iter().all(passes)
 }
 
-/// How many times as many programs are tried for a bug of native code: an entry that lands at an
-/// assumption is rare (`NativeLandsBehindTest` needs about 900 programs).
+/// The factor of programs tried for a bug of native code: an entry that lands at an assumption is
+/// rare (`NativeLandsBehindTest` needs about 900 programs).
 const NATIVE_TIMES: usize = 3;
 
 /// The state of one thread.

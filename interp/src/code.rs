@@ -58,8 +58,8 @@ pub struct Code {
     decoded: OnceLock<Decoded>,
 }
 
-/// The module of which code is made at its first use. All code of a program shares it with the code
-/// of larger programs that the program is extended to. So earlier modules can be freed
+/// The module that supplies code at its first use. All code of a program shares it with the code of
+/// larger programs that the program is extended to. So earlier modules can be freed
 /// (`earlier_modules_are_freed`), without a walk over the code.
 #[derive(Debug)]
 pub(super) struct DecodeSource(Mutex<Arc<Module>>);

@@ -242,7 +242,7 @@ pub(super) fn add_version(
 
 impl Machine {
     /// Counts from now on, in all versions. Counters that exist are set to zero. Cost: the number
-    /// of instructions of all versions, and as many pairs of words.
+    /// of instructions of all versions, and the same number of pairs of words.
     pub fn count(&mut self) {
         self.counting = true;
         (self.counts, self.counted) = (Vec::new(), Vec::new());

@@ -28,8 +28,8 @@ impl Machine {
     ///
     /// # Errors
     /// See [`FireError`]. [`TransferError::StackOverflow`] also says that the frames are more
-    /// activations than the limit permits: inlined code needs none. The machine is unchanged then,
-    /// unless a store failed.
+    /// activations than the limit permits: inlined code does not need activations. The machine is
+    /// unchanged then, unless a store failed.
     ///
     /// # Panics
     /// When the machine has no such version.

@@ -10,7 +10,7 @@ use std::fmt;
 /// Why a module could not be instantiated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum InstantiateError {
-    /// A function is neither imported nor has a body.
+    /// A function is not imported and has no body.
     NoBody {
         /// The name of the function.
         function: String,

@@ -491,7 +491,7 @@ impl Machine {
         self.globals.tables.fill(table, index, bits, 1).is_ok()
     }
 
-    /// The effects of all runs so far; none if the machine keeps no trace
+    /// The effects of all runs so far; empty if the machine keeps no trace
     /// ([`super::TraceLevel::Off`]).
     pub fn trace(&self) -> &Trace {
         &self.trace

@@ -213,7 +213,8 @@ impl Machine {
     }
 
     /// The next collection, for an engine that has called an imported function itself: it must
-    /// apply the move to all references of the run. `None` in a machine that moves none.
+    /// apply the move to all references of the run. `None` in a machine that does not move
+    /// references.
     pub fn next_stress(&mut self) -> Option<StressMove> {
         self.collector.as_mut().map(StressCollector::next)
     }

@@ -28,11 +28,11 @@ pub enum DeclaredEffect {
     Any,
     /// Effects outside of the module alone: the function may print, count, or end the run.
     Outside,
-    /// None. The result depends on the arguments and on the state of the module: memories, their
-    /// sizes, globals, tables and segments. The call returns, and neither traps nor exits.
+    /// No effect. The result depends on the arguments and on the state of the module: memories,
+    /// their sizes, globals, tables and segments. The call returns, and neither traps nor exits.
     Reads,
-    /// None, and the result depends on the arguments alone. The call returns, and neither traps
-    /// nor exits.
+    /// No effect, and the result depends on the arguments alone. The call returns, and neither
+    /// traps nor exits.
     Pure,
 }
 

@@ -152,8 +152,8 @@ impl Place {
         (last <= address.mask()).then_some(Place::Bytes { memory, offset, bytes, address })
     }
 
-    /// Whether a place that counts from 0 ends within the first bytes of its memory, as many as
-    /// `size` gives. `false` for other places than bytes of a linear memory.
+    /// Whether a place that counts from 0 ends within the first `size` bytes of its memory. `false`
+    /// for other places than bytes of a linear memory.
     ///
     /// With [`Module::least_bytes`](crate::Module::least_bytes), an access there never traps.
     pub fn ends_within(&self, size: impl Fn(Memory) -> u64) -> bool {

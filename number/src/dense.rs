@@ -29,7 +29,7 @@ impl<K: EntityRef> Dense<K> {
         Some(self.get(key)).filter(|found| *found != NO_TERM)
     }
 
-    /// The number set for a key; [`NO_TERM`] if none is.
+    /// The number set for a key; [`NO_TERM`] without a number.
     pub fn get(&self, key: K) -> u32 {
         self.list.get(key.index()).copied().unwrap_or(NO_TERM)
     }
@@ -42,7 +42,7 @@ impl<K: EntityRef> Dense<K> {
         self.list[key.index()] = to;
     }
 
-    /// Sets the number of a key. Returns the number before, [`NO_TERM`] if there was none.
+    /// Sets the number of a key. Returns the number before, or [`NO_TERM`].
     ///
     /// # Panics
     /// If the key is not below the bound.

@@ -25,7 +25,7 @@ pub struct FlowGraph<'f> {
     order: Vec<Block>,
     /// By block index: the place in `order`, if the block is reachable.
     place: Vec<u32>,
-    /// By place: the end of the region that begins there; 0 if none does.
+    /// By place: the end of the region that begins there, or 0.
     region_end: Vec<u32>,
 }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// The targets that a block's terminator may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LiveTargets {
-    /// None: the block is unreachable.
+    /// No edge: the block is unreachable.
     #[default]
     None,
     /// The target with this index.

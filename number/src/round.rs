@@ -17,8 +17,8 @@
 //! the loop is not: the counter of a loop starts as a constant, and the constant never ends the
 //! loop. With turns of the whole function, each loop of a row would wait for the loop before it
 //! (`loops_in_a_row_take_no_rounds_of_their_own`). An inner loop takes turns within each turn of
-//! the outer loop. But assumptions last, so all turns together are as many as assumptions fail, and
-//! one more for each loop around, up to [`MAX_AGAIN`].
+//! the outer loop. But assumptions last. So all turns together are one for each failing assumption,
+//! and one more for each loop around, up to [`MAX_AGAIN`].
 //!
 //! Assumptions only grow weaker, and classes that differ under strong assumptions differ under weak
 //! ones. No turn therefore pins a parameter without need, and the turns end. A turn that kept the
@@ -43,11 +43,11 @@ use std::ops::Range;
 /// (`a_long_chain_through_an_inner_block_gives_up_one_block`).
 pub const MAX_TURNS: usize = 40;
 
-/// Blocks numbered again in a walk, for each block that the walk has reached. Beyond, a region that
-/// needs another turn gives up the assumptions of its start, and so do the regions around it: a
-/// bound on cost. Without it, each of the loops around a block numbers the block again
-/// (`a_deep_nest_gives_up_its_outer_loops`). With it, as many loops around are settled, and all
-/// where a function is small.
+/// Blocks numbered again in a walk, for each block that the walk has reached. Beyond the limit, a
+/// region that needs another turn gives up the assumptions of its start, and so do the regions
+/// around it: a bound on cost. Without it, each of the loops around a block numbers the block again
+/// (`a_deep_nest_gives_up_its_outer_loops`). With the limit, [`MAX_AGAIN`] loops around a block are
+/// settled, and all loops where a function is small.
 pub const MAX_AGAIN: usize = 64;
 
 /// The terms of values and the live edges that a round has found.

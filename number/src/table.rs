@@ -474,8 +474,7 @@ impl<F: TermForm> ClassTable<F> {
         }
     }
 
-    /// The constant that an operation on constants computes; `None` if
-    /// [`fold`] gives none.
+    /// The constant that an operation on constants computes; `None` if [`fold`] computes none.
     fn folded(&mut self, operation: &ClassOperation, result: Type) -> Option<TermIndex> {
         let ClassOperation { opcode, ty, args, .. } = operation;
         if !is_evaluated(*opcode) {
@@ -542,7 +541,7 @@ impl<F: TermForm> ClassTable<F> {
     }
 }
 
-/// A table of which rules see the first term of each class alone.
+/// A table whose rules see the first term of each class alone.
 struct FirstTerms<'t, F: TermForm>(&'t ClassTable<F>);
 
 impl<F: TermForm> Operands for FirstTerms<'_, F> {

@@ -50,8 +50,8 @@ pub(crate) fn address(version: &Analyzed<'_>, facts: &Facts, value: Value) -> Ad
     constant.map_or(address, |(ty, bits)| address.with_base(ty, bits))
 }
 
-/// The bytes that an instruction of `version` accesses; `None` for one that accesses none. `leader`
-/// maps the address to a value known to be equal.
+/// The bytes that an instruction of `version` accesses; `None` for an instruction without accesses.
+/// `leader` maps the address to a value known to be equal.
 pub(crate) fn accessed(
     version: &Analyzed<'_>,
     facts: &Facts,

@@ -2,7 +2,7 @@
 //!
 //! An *anchor* of two versions is an instruction that both have and that the log moved nowhere. It
 //! bounds paths if it is a terminator, has an effect, or may trap. In most code, one follows
-//! another within a few blocks. Inlining makes code in which none does:
+//! another within a few blocks. In code that inlining makes, anchors may be far apart:
 //!
 //! ```text
 //! jump callee1          %x1 = add %a, %b        jump rest1(%x1)
@@ -22,8 +22,8 @@ use ir::cfg::Cfg;
 use ir::{Block, Function, Inst, Value};
 use transition::{Pair, Side};
 
-/// From so many jumps on, a path ends at the next pure instruction that may bound it. Half of the
-/// limit leaves room for blocks without such an instruction.
+/// Beyond this number of jumps, a path ends at the next pure instruction that may bound it. Half of
+/// the limit leaves room for blocks without such an instruction.
 const LONG: usize = MAX_JUMPS / 2;
 
 /// The bounding anchors of two versions, by the index of the instruction. Cost: linear in both

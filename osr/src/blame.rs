@@ -10,8 +10,8 @@
 //!     redirected by an action. Each such use needs v, so the entry is back without all of these
 //!     actions, and not earlier.
 //!   - A use ahead in both versions is no reason: it keeps v alive on both sides.
-//!   - A use *behind* has been executed. There v is needed to compute the result again, of which
-//!     the same question is asked.
+//!   - A use *behind* has been executed. There v is needed to compute the result again, and the
+//!     search looks at the uses of the result likewise.
 //!
 //! An instruction that a pass creates reads operands that earlier actions have replaced. The search
 //! compares it with the expression in whose place it stands: then the action that replaced the
@@ -166,7 +166,7 @@ pub(crate) struct ValueUse {
     wait: Wait,
     /// Whether the source version reads the value at the same instruction, and it has not moved.
     is_shared: bool,
-    /// The actions because of which the source version lacks the use.
+    /// The actions that removed the use from the source version.
     actions: Suspects,
 }
 
@@ -225,8 +225,8 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         }
     }
 
-    /// Suspects the actions because of which the target version needs a value behind the landing
-    /// point, and the source version does not. Ends after so many.
+    /// Suspects the actions that make the target version, but not the source version, need a value
+    /// behind the landing point. Ends after `most` actions.
     fn uses(&mut self, root: Value, most: usize) {
         let mut others = Suspects::new();
         // Breadth first: the use nearest to the value comes first. `seen` ends the walk around
@@ -281,7 +281,7 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         users.into_iter().map(of_user).collect()
     }
 
-    /// The actions because of which the source version lacks a use.
+    /// The actions that explain why the source version lacks a use.
     fn lacks_use(&self, user: Inst, value: Value) -> Suspects {
         let data = self.q.inst(user);
         if self.p.has_inst(user) {
@@ -364,8 +364,8 @@ impl<'a, 'v> UseWalk<'a, 'v> {
         actions
     }
 
-    /// The actions because of which an instruction that both versions have reads a value in the
-    /// target version alone.
+    /// The actions that make an instruction of both versions read a value in the target version
+    /// alone.
     fn redirected(&self, user: Inst, value: Value) -> Suspects {
         let is_new = |[before, after]: &[Value; 2]| match self.from {
             Side::Before => *after == value,

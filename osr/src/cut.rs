@@ -117,7 +117,8 @@ impl Flow {
             }
         }
         let flow = &mut self.nodes[node as usize];
-        // Requests the node, of which nothing was known before, not even whether it can be kept.
+        // Requests the node. Before, nothing was known of this node, not even whether it can be
+        // kept.
         if flow.operands.is_none() {
             let operands = graph.operands(node);
             flow.onward = operands.iter().flatten().map(|_| 0).collect();

@@ -31,7 +31,7 @@ pub(crate) struct EntryGoal<'g> {
     /// demand: many landing points are never better than the first, and far landing points have
     /// many odd values.
     odd: OnceCell<OddValues>,
-    /// At least so many values are odd.
+    /// A lower bound of the number of odd values.
     least_odd: usize,
     /// The writes of the target version that it replays.
     replays: Replays<'g>,
@@ -83,7 +83,7 @@ impl<'g> EntryGoal<'g> {
         });
     }
 
-    /// Whether at least so many values are odd. Cost: few steps for each of so many.
+    /// Whether at least `count` values are odd. Cost: few steps for each of `count` values.
     fn has_odd(&self, p: &Analyzed<'_>, here: &SourcePoint, count: usize) -> bool {
         match self.odd.get() {
             Some(odd) => odd.len() >= count,
@@ -355,8 +355,8 @@ pub(crate) fn assemble<'g>(
     let assigns = odd.iter().zip(derived);
     let assigns = assigns.map(|(value, expr)| Assign { value: *value, from: emitter.emit(*expr) });
     let changed = assigns.filter(|assign| !assign.is_identity()).collect();
-    // Behind the odd values, `derived` lists the operands of the writes, one write after the
-    // other ([`EntryGoal::wanted`]). So each write takes as many as it has operands.
+    // Behind the odd values, `derived` lists the operands of the writes, one write after the other
+    // ([`EntryGoal::wanted`]). So each write takes one entry of `derived` for each operand.
     let mut read = derived[odd.len()..].iter();
     let replays = replays.iter().map(|inst| {
         let data = deriver.q.f.inst(*inst);

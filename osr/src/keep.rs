@@ -61,8 +61,8 @@ pub(crate) struct KeepGraph<'d, 'a, 'v> {
     others: BTreeMap<SearchNode, u32>,
 }
 
-/// A small set of values to keep so that all of `wanted` become derivable. Without it, none of them
-/// is. `None` when a wanted value stays lost for every set.
+/// A small set of values to keep so that all of `wanted` become derivable. Without kept values,
+/// none of them is derivable. `None` when a wanted value stays lost for every set.
 pub(crate) fn kept_values(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
@@ -88,7 +88,7 @@ pub(crate) fn kept_values(
     let kept = greedy.map(|greedy| match is_least(&mut graph, &greedy) {
         true => greedy,
         // The flow is exact only for the alternatives chosen, so the topmost set may be the smaller
-        // one. As many units of flow show that no cut is smaller.
+        // one. An equal number of units of flow shows that no cut is smaller.
         false => {
             let most = greedy.len();
             let cut = Flow::default().cut(&mut graph, &roots, most);
@@ -118,14 +118,14 @@ impl Deriver<'_, '_> {
         self.nodes_left
     }
 
-    /// Takes this many nodes from that budget; `false`, and takes none, unless some remain.
+    /// Takes this many nodes from that budget. If too few remain, takes none and returns `false`.
     pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
         let remain = self.nodes_left > nodes;
         self.nodes_left -= if remain { nodes } else { 0 };
         remain
     }
 
-    /// Takes one node from the budget of the search for kept values; `false` when none is left.
+    /// Takes one node from the budget of the search for kept values; `false` without a node left.
     pub(crate) fn spend(&mut self) -> bool {
         self.nodes_left = self.nodes_left.saturating_sub(1);
         self.nodes_left > 0

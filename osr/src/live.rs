@@ -29,8 +29,9 @@ use transition::mapping::{Mapping, SharedEntry};
 /// 70,000 instructions stay below the limit.
 pub(crate) const MAX_LIVE_VALUES: usize = 1 << 22;
 
-/// If more than one block in so many of a version has requested points, liveness is computed for
-/// all blocks at once. Below this share, each such block costs a search of its reachable blocks.
+/// If more than one in [`FEW_BLOCKS`] blocks of a version has requested points, liveness is
+/// computed for all blocks at once. Below this share, each such block costs a search of its
+/// reachable blocks.
 const FEW_BLOCKS: usize = 64;
 
 /// Values that entries read, as uses at source points.
@@ -220,7 +221,7 @@ impl LiveTable {
     /// Whether an entry lacks a value that is live at its landing point.
     pub(crate) fn lacks(&self, entry: &SharedEntry) -> bool {
         let live = self.live(entry.target());
-        // Entries provide values that are live, so as many are the same.
+        // Provided values are live, so equal numbers mean equal sets.
         entry.provided() != live.len() && missing(&entry.provides().values(), live).next().is_some()
     }
 }

@@ -31,7 +31,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use transition::Pair;
 
-/// Paired writes in a row, without an anchor between them. An entry replays at most so many of
+/// Paired writes in a row, without an anchor between them. An entry replays at most this number of
 /// them, and each point of their gap lists the paired writes before it.
 const MAX_ROW: usize = 16;
 

@@ -29,7 +29,7 @@ use transition::mapping::{EntryStore, Mapping, SharedEntry};
 use transition::{Pair, Side};
 
 /// Bounds of memory and time for the mappings of a pair. An entry names each value that it
-/// provides, and that is as many as are live where it lands.
+/// provides: one for each live value where it lands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappingLimits {
     /// The live values at all points of a version up to which the pair is mapped at once, with
@@ -37,8 +37,9 @@ pub struct MappingLimits {
     pub whole: usize,
     /// Beyond that, the live values at the source points of a part.
     pub part: usize,
-    /// The live values at the source points of both versions: at most so many have entries. Each
-    /// such value costs a few steps, and each live value at the landing points as many again.
+    /// The largest number of live values at the source points of both versions that have entries.
+    /// Each such value costs a few steps, and the live values at the landing points cost the same
+    /// again.
     pub values: usize,
     /// The words of the packed entries of all levels, at four bytes.
     pub words: usize,
@@ -379,7 +380,7 @@ fn add_all(values: &[Value], point: Point, uses: &mut ExtraUses) -> bool {
     grew
 }
 
-/// Points of a list with at most so many values together, spread evenly over it.
+/// Points of a list with at most `values` values together, spread evenly over the list.
 fn spread(points: &[Point], size: impl Fn(&Point) -> usize, values: usize) -> BTreeSet<Point> {
     let all: u128 = points.iter().map(|point| 1 + size(point) as u128).sum();
     let (mut due, mut left) = (0, values);

@@ -175,7 +175,7 @@ pub(crate) fn edges_taken(f: &Function, facts: &Facts, inst: Inst) -> Option<Sma
     edges.iter().all(|e| f.target(*e).block == block).then_some(edges)
 }
 
-/// Whether a run may take an edge. The log may have proved that none does.
+/// Whether a run may take an edge. The log may have proved that no run does.
 pub(crate) fn may_be_taken(f: &Function, cfg: &Cfg, facts: &Facts, edge: Edge) -> bool {
     let from = f.inst_block(edge.inst);
     let is_branch = f.inst(edge.inst).opcode != Opcode::Jump;

@@ -135,7 +135,7 @@ pub struct Unmapped {
     /// undone, or the anchor behind a block that the target version may have skipped.
     pub inst: Option<Inst>,
     /// The index in the log of the action to blame, as far as the log alone tells: the likeliest
-    /// one without which the point has an entry ([`crate::VersionPair::suspects`]). `None` if none
-    /// can be named.
+    /// one without which the point has an entry ([`crate::VersionPair::suspects`]). `None` without
+    /// a suspect.
     pub blame: Option<usize>,
 }

@@ -87,7 +87,7 @@ pub(crate) fn first_round(
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
             Ok(LandingPlan::AsIs(entry)) => {
-                // The mappings of all levels have one store, or none.
+                // The mappings of all levels share one store, if there is one.
                 let entry = SharedEntry::made(entry, searches[0].mapping.store());
                 let insert = |s: &mut Search<'_, '_>| s.mapping.insert_shared(point, entry.clone());
                 searches.iter_mut().for_each(insert);
@@ -314,7 +314,7 @@ impl<'a, 'v> Search<'a, 'v> {
         Ok(SharedEntry::made(entry, self.mapping.store()))
     }
 
-    /// The cheapest entry, with as many kept values as it takes, or the first obstacle.
+    /// The cheapest entry, with the kept values that it needs, or the first obstacle.
     fn keeping(
         &mut self,
         here: &SourcePoint,
@@ -519,7 +519,7 @@ impl<'a, 'v> Planner<'a, 'v> {
         let facts = &self.pair.facts;
         let is_safe = |write: &Inst| {
             // A global is always there; only an address can be out of bounds. A replay must not
-            // trap, so its place must always be there, or an access of as many bytes must have
+            // trap, so its place must always be there, or an access of at least its bytes must have
             // passed at the same address.
             let Some(access) = accessed(q, facts, *write, |v| v) else { return true };
             let at = |value: Value| {

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use transition::ascending::differences;
 
 /// Instructions of one block that compensation code follows on a path, up to its jump. The search
-/// gives up at half as many operations, and without the limit each point of a long block would cost
-/// the rest of the block.
+/// gives up at half of this number of operations, and without the limit each point of a long block
+/// would cost the rest of the block.
 const MAX_FOLLOWED: usize = 512;
 
 /// A value of the source version, in terms of the source point.

@@ -227,7 +227,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
 pub(crate) struct OuterUses<'a, 'c> {
     /// The uses across copies.
     pub(crate) links: &'a [LinkedUses<'c>],
-    /// By version: the uses of frame states armed in it. Empty for none at all.
+    /// By version: the uses of frame states armed in it. Empty if no version has armed states.
     pub(crate) armed: &'a [ExtraUses],
 }
 
@@ -266,7 +266,8 @@ fn make_levels<'p, 'v>(
         let level = levels[made.len()];
         let mut too_long = without_liveness.clone();
         // Each turn starts over without the versions in `too_long`. A version can be added to it at
-        // most once, so there are at most as many turns as versions, and almost always one.
+        // most once, so there are at most as many turns as versions, and almost always a single
+        // turn.
         while let Err(version) = meet((arrows, outer), &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.

@@ -47,7 +47,7 @@ pub struct VersionTree {
 }
 
 impl VersionTree {
-    /// The base: version 0, which is derived from none.
+    /// The base: version 0, the root of all derivations.
     pub const BASE: Version = Version(0);
 
     /// A tree of the base alone.

@@ -282,7 +282,7 @@ fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<(BTreeMap<Value, u
     Some((after, writes.iter().flat_map(|write| write.args.to_vec()).collect()))
 }
 
-/// A sum of as many constants as given, step by step.
+/// A sum of `constants` constants, step by step.
 fn long_sum(constants: u32) -> Vec<Step> {
     let constants = || (0..constants).map(|bits| constant(u64::from(bits)));
     let first = constants().len() as u32;

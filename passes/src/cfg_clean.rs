@@ -98,8 +98,8 @@ struct Work {
     bindable: PendingBlocks,
     foldable: PendingBlocks,
     skippable: PendingBlocks,
-    /// The blocks of which a rewrite was refused. No other is planned for them, so the work ends
-    /// without fuel too.
+    /// The blocks with a refused rewrite. No other is planned for them, so the work ends without
+    /// fuel too.
     kept: BTreeSet<Block>,
 }
 

@@ -54,7 +54,7 @@ impl Pass for Hoist {
     }
 }
 
-/// The successors of a branch, if each has it as the only predecessor; otherwise none.
+/// The successors of a branch, if each has it as the only predecessor; otherwise empty.
 fn arms(f: &Function, block: Block) -> Vec<Block> {
     let arms: BTreeSet<Block> = f.successors(block).iter().map(|t| t.block).collect();
     let end = f.terminator(block);

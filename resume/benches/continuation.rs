@@ -22,8 +22,8 @@ use transition::mapping::{Assign, Entry, Operand};
 /// Approximate numbers of instructions of the functions.
 const SIZES: [usize; 4] = [100, 500, 1000, 5000];
 
-/// A loop around units, each of which is a loop with two arms. Every unit sets the eight variables,
-/// so behind a landing point in the middle each variable has two definitions.
+/// A loop around units; each unit is a loop with two arms. Every unit sets the eight variables, so
+/// behind a landing point in the middle each variable has two definitions.
 fn units(size: usize) -> Function {
     let mut b = FunctionBuilder::new("units", Signature::new(&[Type::I32], &[Type::I32]));
     let entry = b.create_block();

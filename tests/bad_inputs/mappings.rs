@@ -120,8 +120,8 @@ fn a_short_file_of_entries_that_no_store_takes_is_refused() {
     assert!(message.contains("assign more than 33554432 values to themselves"), "{message}");
 }
 
-/// The error about a file of so many entries. Each assigns 40,000 values to themselves, and has the
-/// given lines.
+/// The error about a file of `entries` entries. Each assigns 40,000 values to themselves, and has
+/// the given lines.
 fn refused_list(entries: usize, lines: &str) -> String {
     let sample = sample();
     let values: Vec<String> = (0..40_000).map(|n| n.to_string()).collect();

@@ -136,7 +136,7 @@ fn every_spelling_of_an_address_is_certified() {
     assert!(rewritten.iter().all(|count| *count > 400), "{rewritten:?}");
 }
 
-/// Stores and loads of all widths around one frame, most of which overlap others.
+/// Stores and loads of all widths around one frame; most of them overlap others.
 fn overlapping(seed: u64) -> String {
     let mut prng = Prng::new(seed);
     let mut below = |bound: u32| prng.below(bound);

@@ -67,7 +67,7 @@ fn nests_in_a_row_hold_all_entries() {
     }
 }
 
-/// Counters in registers take as many turns as counters in memory.
+/// Counters in registers take the same number of turns as counters in memory.
 #[test]
 fn counters_in_registers_hold_all_entries() {
     let loops = "(local.set $c (i32.const 0)) (block (loop \

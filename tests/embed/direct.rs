@@ -75,7 +75,7 @@ fn named(module: &Module, name: &str) -> Func {
     module.func_named(name).expect("the text has it")
 }
 
-/// A machine with native code for all functions, or for none.
+/// A machine with native code for all functions, or without native code.
 fn machine(config: Config, trace: TraceLevel, native: bool) -> Vm {
     let (engine, module) = (engine(config), module(CALLS));
     let options = Options { trace, ..Options::traced() };

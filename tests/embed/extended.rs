@@ -141,7 +141,7 @@ fn extending_keeps_the_targets_and_flags_of_points() {
         made.iter().map(|made| (made.kind, made.count)).collect::<Vec<_>>(),
         [(TransitionKind::Across, 2)]
     );
-    // The version compiled for the earlier module still fits, and so does one for this module.
+    // The version compiled for the earlier module still fits. So does a version for this module.
     fast.arm(0);
     vm.relink(&fast, 0, Action::Interpret(Arc::clone(&pair.backward))).expect("it fits");
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
@@ -365,7 +365,7 @@ fn another_beginning_is_refused() {
         vm.extend(&more_pages),
         Err(VmError::Instantiate(InstantiateError::MemoryTooSmall { pages: 2, has: 1, .. }))
     ));
-    // None of these has changed the machine. Declarations that matter only at the start may differ.
+    // No attempt has changed the machine. Declarations that matter only at the start may differ.
     let other_start = changed(&first, |module| {
         module.memories.values_mut().for_each(|decl| decl.min_pages = 0);
         module.tables.values_mut().for_each(|decl| decl.size = 5);

@@ -14,7 +14,7 @@ fn on_a_stack_of(bytes: usize, run: impl FnOnce() + Send + 'static) {
     thread.join().expect("the run is right");
 }
 
-/// A leaf with so many live values that it needs some hundred bytes of stack.
+/// A leaf whose live values need some hundred bytes of stack.
 fn small() -> String {
     let mut text = String::from("func @leaf(%x: i64) -> i64 {\nentry:\n  %v0 = mul.i64 %x, %x\n");
     for at in 1..60 {

@@ -36,8 +36,8 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
     let expected =
         format!("none of {dropped} entries of the program is accepted: anchor-operands {dropped}");
     assert_eq!(message, &expected);
-    // Programs of which something is accepted, at once or without the rewrites to blame, or that
-    // nobody wants certificates of, are clean.
+    // Programs are clean if something of them is accepted, at once or without the rewrites to
+    // blame, or if no certificates of them are wanted.
     let clean = [judged(9, true, &STUBBORN), judged(8, true, &SHIFTS), judged(8, false, &STUBBORN)];
     assert_eq!(clean.each_ref().map(|judged| judged.findings.len()), [0; 3]);
     let again = &clean[1].figures.certificates;

@@ -88,7 +88,7 @@ fn stress_switches_work_in_native_code() {
     assert!(native.transitions >= 100 && native.stays > native.transitions, "{native:?}");
 }
 
-/// Code comes late by as many visits as the seed says, whatever the threads do.
+/// Code comes late by a number of visits from the seed, whatever the threads do.
 #[test]
 fn native_code_comes_late_by_a_schedule_of_the_seed() {
     let options = CampaignOptions { size: 60, inputs: 4, ..CampaignOptions::default() };

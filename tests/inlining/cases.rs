@@ -217,7 +217,7 @@ f_behind(%u: i32):
 
 const TWICE: &[InlinedCall] = &[("f_", "f", 0, 0), ("h_", "f", 1, 0)];
 
-/// Three rounds, of which the third is a call, and two.
+/// Three rounds, the third of them a call, and two rounds.
 const COUNTS: &[&[u64]] = &[&[12, 4], &[8, 4]];
 
 #[test]
@@ -429,7 +429,7 @@ fn case_19_a_back_edge_hands_over_the_values_of_its_own_round() {
     let first = hand.claim.instances[1].values[&m];
     hand.claim.instances[1].values.insert(t, first);
     assert!(hand.judged().is_some());
-    // And so does a frame.
+    // So does a frame.
     let of_first = scene.changed(|entry| {
         let inner = &mut entry.frames[0].assigns;
         for assign in inner.iter_mut().filter(|assign| assign.value == t) {

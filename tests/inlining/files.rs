@@ -280,7 +280,8 @@ fn an_entry_that_differs_from_the_composed_one_is_refused() {
     }
 }
 
-/// An entry at a point where none is composed, and one that lands elsewhere, in both directions.
+/// An entry at a point where no entry is composed, and an entry that lands elsewhere, in both
+/// directions.
 #[test]
 fn entries_across_the_copy_are_compared_point_by_point() {
     let sample = Sample::new();

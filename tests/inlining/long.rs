@@ -72,7 +72,7 @@ entry:
 }
 ";
 
-/// `@main` calls the leaf so many times, each time with the result of the call before.
+/// `@main` calls the leaf `calls` times, each time with the result of the call before.
 fn chain(leaf: &str, calls: usize) -> (Module, Func) {
     let mut text = format!("{leaf}func @main(%a: i32, %b: i32) -> i32 {{\nentry:\n");
     let mut last = "%a".to_owned();

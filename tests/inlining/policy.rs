@@ -123,7 +123,7 @@ entry:
     assert_eq!(names(&found(SINGLE, roomy, "main")), twice);
 }
 
-/// `@main` calls `@often` in each round, `@rarely` in one round, and `@never` in none.
+/// `@main` calls `@often` in each round, `@rarely` in one round, and never `@never`.
 const COUNTED: &str = "export \"main\" @main
 func @main(%n: i32) -> i32 {
 entry:

@@ -99,7 +99,7 @@ pub(crate) struct TestFile {
     pub(crate) fuel: Option<u64>,
     pub(crate) forbid: Vec<String>,
     pub(crate) xfail: Option<String>,
-    /// The names of the checks because of which entries are not proved.
+    /// The names of the checks that leave entries unproved.
     pub(crate) unproved: Option<Vec<String>>,
     pub(crate) errors: Vec<ErrorLine>,
     pub(crate) blocks: Vec<Block>,

@@ -1,4 +1,4 @@
-//! Functions with as many assumptions as parts: for `growth`, and for `benches/speculate.rs`.
+//! Functions with one assumption for each part: for `growth`, and for `benches/speculate.rs`.
 
 use ir::text::parse_module;
 use ir::{Function, Module, Opcode, Point, Value};
@@ -89,7 +89,7 @@ l{n}:
     }
 }
 
-/// A function with so many parts.
+/// A function with `parts` parts.
 pub(crate) fn module(shape: Shape, parts: usize) -> Module {
     let mut text = HEADER.to_owned();
     (0..parts).for_each(|n| text.push_str(&part(shape, n)));

@@ -72,10 +72,10 @@ const FUNCTION_WORDS: &[&str] = &[
     "else",
 ];
 
-/// A sentence of so many words is long.
+/// A sentence of this many words is long.
 const LONG: usize = 20;
 
-/// A long sentence is heavy when so many of 100 words are function words.
+/// A long sentence is heavy when this many of 100 words are function words.
 const HEAVY: usize = 30;
 
 /// The counts over some texts.

@@ -85,7 +85,7 @@ pub fn ascends(list: &[Value]) -> bool {
 }
 
 /// The number of values less than another at the start of an ascending list. Cost: logarithmic in
-/// it.
+/// this number.
 #[inline]
 pub fn count_below<T: Ord>(list: &[T], value: T) -> usize {
     let mut bound = 1;

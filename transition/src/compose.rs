@@ -227,7 +227,7 @@ fn finish(
     Ok(Entry { requires, kept, ..made })
 }
 
-/// Up to so many steps, a search through all is faster than a hash. Most entries have fewer.
+/// Up to this many steps, a search through all is faster than a hash. Most entries have fewer.
 const FEW_STEPS: usize = 16;
 
 /// Compensation code under construction. Equal steps are shared.

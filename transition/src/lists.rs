@@ -1,4 +1,4 @@
-//! Lists of words of which many have parts in common (see [`crate::packed`]).
+//! Lists of words, many of which have parts in common (see [`crate::packed`]).
 //!
 //! A list is cut into *parts* at places that depend on the words alone, and so is the list of its
 //! parts, up to a single one. A list that differs from another list in a few words is made from it
@@ -19,7 +19,7 @@ const FEWEST: usize = 4;
 /// The most words of a part.
 const MOST: usize = 96;
 
-/// One in so many words ends a part.
+/// One in this many words ends a part.
 const ENDS: u32 = 16;
 
 /// Lists of words. Equal parts are stored once.
@@ -30,7 +30,7 @@ pub(crate) struct Lists {
     pub(crate) words: Vec<u32>,
     /// By number: the end of the node in `words`.
     ends: Vec<u32>,
-    /// A hash table of the numbers, each plus one; 0 for none.
+    /// A hash table of the numbers, each plus one; 0 for a free slot.
     slots: Vec<u32>,
     keys: RandomState,
 }
@@ -193,7 +193,7 @@ impl Lists {
         }
     }
 
-    /// The words of a list that is expected to have so many.
+    /// The words of a list that is expected to have `count` words.
     pub(crate) fn get(&self, number: u32, count: usize) -> Vec<u32> {
         let mut list = Vec::with_capacity(count);
         self.read(number, &mut list);

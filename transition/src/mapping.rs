@@ -396,8 +396,8 @@ impl Mapping {
         self.entries.get(&point)
     }
 
-    /// Every entry, in ascending order of its source point. Packed entries then stay in memory, all
-    /// of them: code that meets large mappings asks for [`Mapping::shared_entries`].
+    /// Every entry, in ascending order of its source point. Packed entries then all stay in memory:
+    /// code that meets large mappings calls [`Mapping::shared_entries`].
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (Point, &Entry)> {
         self.entries.iter().map(|(p, e)| (*p, e.whole()))
     }

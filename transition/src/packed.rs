@@ -138,7 +138,7 @@ pub struct EntryOutline {
 }
 
 impl EntryOutline {
-    /// The outline of an entry with so many assignments that change a value.
+    /// The outline of an entry with `changed` assignments that change a value.
     pub(crate) fn with(entry: &Entry, changed: usize) -> EntryOutline {
         EntryOutline {
             target: entry.target,

@@ -126,7 +126,7 @@ pub struct EntryParts<'p> {
 }
 
 impl EntryParts<'_> {
-    /// The entry. Cost: linear in it.
+    /// The entry. Cost: linear in the entry.
     pub(crate) fn into_entry(self) -> Entry {
         let EntryParts { target, steps, replays, provided, changed, read, kept } = self;
         let values: Vec<Value> = changed.iter().map(|assign| assign.value).collect();

@@ -546,7 +546,7 @@ fn damage_costs_no_memory() {
     assert!(accepted > 500 && refused > 500, "{accepted} accepted, {refused} refused");
 }
 
-/// Sections that claim the most items for which the validator allocates memory, but contain none.
+/// Sections that claim the most items for which the validator allocates memory, but are empty.
 fn false_counts_cost_nothing() {
     for section in (1..=12).filter(|id| *id != 8) {
         let mut bytes = wasm_encoder::Module::HEADER.to_vec();

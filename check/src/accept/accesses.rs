@@ -49,7 +49,7 @@ pub(super) struct Accesses {
 }
 
 impl Accesses {
-    /// No accesses, for a version whose memories have at least so many bytes.
+    /// No accesses, for a version whose memories have at least `least` bytes.
     pub(super) fn new(f: &Function, least: &Rc<[u64]>) -> Accesses {
         let vouched = FixedBitSet::with_capacity(f.inst_bound());
         Accesses { least: Rc::clone(least), unvouched: BTreeMap::new(), vouched }

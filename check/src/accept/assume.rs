@@ -45,9 +45,9 @@ fn is_assumed(version: &ProvedVersion<'_, '_>, data: &InstData, value: Value) ->
 
 /// The assumptions of a version that the other version lacks.
 pub(crate) struct Assumes {
-    /// By block: the first of them.
+    /// By block: its first assumption.
     first: BTreeMap<Block, Inst>,
-    /// The blocks that a run may enter after one of them, by index.
+    /// The blocks that a run may enter after an assumption, by index.
     behind: FixedBitSet,
 }
 

@@ -88,7 +88,7 @@ checks! {
     TrapOrder "trap-order";
     /// The source point is a point of the source version.
     SourcePoint "source-point";
-    /// No run through the source point executes an anchor of which another check failed.
+    /// No run through the source point executes an anchor with another failed check.
     AnchorsProved "anchors-proved";
     /// The source point can be reached, as far as the certificate tells.
     SourceReached "source-reached";

@@ -429,7 +429,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// the run would continue with a store missing, a store too many, or a trap in compensation
     /// code.
     ///
-    /// A replay cannot trap, because an access of at least as many bytes at its address has passed
+    /// A replay cannot trap, because an access of at least its bytes at its address has passed
     /// before the source point.
     fn check_memory(
         &self,

@@ -51,7 +51,7 @@ pub(crate) struct LiveValues {
     /// Every marked value, and others. Clearing the marks must not cost the size of the function.
     entered: Vec<Value>,
     count: usize,
-    /// The last list of which the live values were counted, as a list and as marks.
+    /// The last list whose live values were counted, as a list and as marks.
     counted: ValueList<'static>,
     in_counted: FixedBitSet,
     /// The number of live values in that list.
@@ -342,7 +342,7 @@ impl<'v> LiveSets<'v> {
         let mut at_end = BTreeMap::new();
         for &start in blocks.iter().filter(|b| graph.has(**b)) {
             // By block index: the depth of a head, and the depth of the deepest head that strictly
-            // dominates the block; 0 for none.
+            // dominates the block; 0 without a head.
             let (mut depth, mut below) = (vec![0u32; bound], vec![0u32; bound]);
             let heads: Vec<Block> =
                 std::iter::successors(Some(start), |b| graph.idom(*b)).collect();

@@ -86,8 +86,8 @@ struct FittingEntry {
     entry: SharedEntry,
     facts: EntryFacts,
     /// Whether it provides all values that are live at its target point without additional uses.
-    /// Liveness without them is one for the whole relation, so the entry passes
-    /// [`Check::LivePlus`] in each mapping whose armed entries add none.
+    /// Liveness without additional uses is the same for the whole relation, so the entry passes
+    /// [`Check::LivePlus`] in each mapping whose armed entries add no uses.
     is_complete: bool,
 }
 
@@ -233,7 +233,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             let asked = |index: usize| results[index].is_ok() && !known[index];
             self.each_live(run, mapping, asked, landing, |index, _, entry, live| {
                 let provided = entry.provides();
-                // The provided values ascend ([`Check::AssignShape`]), so none counts twice.
+                // The provided values ascend ([`Check::AssignShape`]), so no value counts twice.
                 if live.count_in(&provided) == live.len() {
                     return;
                 }

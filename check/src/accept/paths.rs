@@ -172,7 +172,7 @@ impl AnchorPaths {
         mut crossings: Crossings<'l>,
         mut at: Inst,
     ) -> Option<AnchorPath<'l>> {
-        // The crossing of `over` does not count: both kinds of paths may enter as many
+        // The crossing of `over` does not count: both kinds of paths may enter the same number of
         // blocks after it.
         let most = crossings.len() + MAX_CROSSINGS;
         loop {
@@ -212,7 +212,7 @@ pub(crate) struct Bindings {
 }
 
 impl Bindings {
-    /// Bindings of an empty path, for a table of so many terms.
+    /// Bindings of an empty path, for a table of `terms` terms.
     pub(crate) fn new(terms: usize) -> Bindings {
         Bindings {
             bound: vec![(0, NO_TERM); terms],
@@ -292,7 +292,7 @@ impl Bindings {
         self.work += self.leaves.len();
     }
 
-    /// Counts classes that are resolved at the end of a path, as if the path bound so many leaves.
+    /// Counts classes that are resolved at the end of a path, like `classes` bound leaves.
     pub(crate) fn add_work(&mut self, classes: usize) {
         self.work = self.work.saturating_add(classes);
     }

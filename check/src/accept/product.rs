@@ -223,8 +223,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// The pairs of paths that leave an anchor, made one by one: together, the paths of a switch
-    /// may enter any number of blocks. Returns none if the anchor ends the function, or is
-    /// unproved: the proof speaks of no run that executes such an anchor.
+    /// may enter any number of blocks. Empty if the anchor ends the function, or is unproved: the
+    /// proof speaks of no run that executes such an anchor.
     ///
     /// # Errors
     /// [`Check::AnchorNext`], when the versions do not continue alike.
@@ -307,7 +307,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// The classes that have to be equal for an anchor and are not equal there: operands, and the
-    /// memory unless the anchor shows none.
+    /// memory unless the anchor shows no memory.
     fn apart_at(&self, anchor: Inst) -> ShownClasses {
         let at = self.blocks_of(anchor);
         let mut shown = self.shown_by(anchor);
@@ -325,14 +325,13 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     }
 
     /// The classes that have to be equal for an anchor, each with its check: the operands, and the
-    /// memory unless the anchor shows none.
+    /// memory unless the anchor shows no memory.
     fn shown_by(&self, anchor: Inst) -> ShownClasses {
         let Pair { before: a, after: b } = &self.versions;
         let (x, y) = (a.f.inst(anchor), b.f.inst(anchor));
         // A folded branch has no condition to compare in the version with the jump. `onward` checks
-        // all its live targets instead.
-        // The index of a call through a table has no counterpart in the call of its target. Other
-        // anchors have as many operands in both versions.
+        // all its live targets instead. The index of a call through a table has no counterpart in
+        // the call of its target. Other anchors have the same number of operands in both versions.
         let operands = x.args.iter().zip(&y.args).zip(0..);
         let operands = operands.map(|((v, w), index)| {
             let classes = Pair::new(a.class(*v), b.class(*w));
@@ -348,10 +347,10 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// Whether an anchor shows no memory. A call, a return, a growth of memory and a trap show all
     /// memory.
     ///
-    /// Branches show none. Neither does an assumption: where it fails, the run continues in another
-    /// version by an entry, which brings memory into the state of that version. Neither does a read
-    /// or a write of one place that cannot trap: the term of a read names its memory, so another
-    /// memory gives another class.
+    /// Branches show no memory. Neither does an assumption: where it fails, the run continues in
+    /// another version by an entry, which brings memory into the state of that version. Neither
+    /// does a read or a write of one place that cannot trap: the term of a read names its memory,
+    /// so another memory gives another class.
     fn is_blind(&self, anchor: Inst) -> bool {
         let opcode = self.versions.before.f.inst(anchor).opcode;
         let is_control =

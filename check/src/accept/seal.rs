@@ -51,7 +51,7 @@ impl Unproved {
 ///   Another accepted mapping from q may require a dead value without an assignment in this entry.
 ///   Its compensation code would read arbitrary contents. Two directions accepted apart do not arm
 ///   each other. Neither do the mappings of two levels accepted with [`crate::accept`]. To use
-///   several mappings from q, accept the mappings into q with all of them.
+///   several mappings from q, accept the mappings into q together with all these mappings.
 /// - Accept a mapping with all mappings that will be armed, or with more. Dropping entries of an
 ///   armed mapping later is safe, since an entry that is gone requires nothing.
 /// - An entry fires at its source point, before the instruction there. The run of p must have begun

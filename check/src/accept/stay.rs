@@ -13,7 +13,7 @@
 //! assignment reads a value that the run has. The entry assigns all values that the text of the
 //! version still reads for needed results, so live+ without armed mappings is provided
 //! ([`super::live`] argues that this is enough). Every required value is live at the source point,
-//! so an engine keeps none. No certificate and no claim takes part.
+//! so an engine keeps no value. No certificate and no claim takes part.
 
 use super::Checked;
 use super::graph::BlockGraph;

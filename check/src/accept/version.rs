@@ -131,7 +131,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         self.table.class(self.term(value))
     }
 
-    /// The term of a value; [`NO_TERM`] if the certificate gives it none.
+    /// The term of a value; [`NO_TERM`] if the certificate gives the value no term.
     pub(crate) fn term(&self, value: Value) -> TermId {
         self.terms.get(value.as_u32() as usize).copied().unwrap_or(NO_TERM)
     }

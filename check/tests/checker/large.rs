@@ -100,7 +100,7 @@ fn many_paths_to_a_switch_cost_its_edges_once() {
     assert_eq!(relates(&text, false, true), Ok(1));
 }
 
-/// A return of as many results as paths lead to it.
+/// A return with one result for each path that leads to it.
 #[test]
 fn operands_of_an_anchor_with_many_paths_are_compared_once() {
     let text = format!(

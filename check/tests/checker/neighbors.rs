@@ -69,8 +69,8 @@ fn neighbors_that_are_right_hold() {
     assert_eq!(verdicts(LINE, Check::LivePlus, entries, |_, _| ()), [None; 3]);
 }
 
-/// The first entry copies `%i`, and so does the second entry. But its path leads over the jump,
-/// which passes `%n` for `%i`.
+/// The first entry copies `%i`. So does the second entry. But its path leads over the jump, which
+/// passes `%n` for `%i`.
 #[test]
 fn a_value_that_the_path_binds_is_judged_again() {
     let text = "entry:\njump head(%x)\nhead(%i: i32):\n%a = call @ask(%i)\n%n = add.i32 %i, %a\n\

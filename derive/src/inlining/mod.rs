@@ -1,4 +1,5 @@
-//! Inlining: versions with the code of other functions, and the ways into them and out of them.
+//! Inlining: versions with the code of other functions, and the mappings into the versions and out
+//! of them.
 //!
 //! Example: `@f` calls `@g`. [`inline()`] makes a version of `@f` that has the body of `@g` in the
 //! place of the call, and optimizes it. Then it proves two mappings: from the base of `@f` into the

@@ -22,8 +22,9 @@ pub struct InlinePlan {
     pub policy: InlinePolicy,
     /// The passes that run on the version with the inlined code.
     pub last: Pipeline,
-    /// By function: the assumptions, in terms of its base. Of the function itself before the first
-    /// passes, of an inlined one behind the inlining, in each instance.
+    /// By function: the assumptions, in terms of its base. Assumptions of the function itself are
+    /// made before the first passes, assumptions of an inlined function behind the inlining, in
+    /// each instance.
     pub assume: BTreeMap<Func, Vec<Assumption>>,
     /// The values that assumptions keep.
     pub pins: Pins,
@@ -31,14 +32,14 @@ pub struct InlinePlan {
     /// behind it: see [`Plan::work`].
     pub work: u64,
     /// How often calls were executed, if there is a profile. The policy then prefers hot calls, and
-    /// inlines none that was never executed.
+    /// inlines only executed calls.
     pub counts: Option<Arc<CallCounts>>,
     /// By function: the frame states of its base. Frames of the function land with the values that
     /// the states name there (`osr::VersionTree::arm_states`).
     pub states: BTreeMap<Func, Arc<FrameStates>>,
     /// The bounds of the search for rewrites to give up, where the checker drops entries: rewrites
     /// of the passes before the inlining, and of the passes behind it. A function that assumes
-    /// gives up none.
+    /// gives up no rewrite.
     pub retry: Retry,
 }
 

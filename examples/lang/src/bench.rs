@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Rounds, in each of which every way runs every program once.
+/// Rounds; in each, every way runs every program once.
 const ROUNDS: usize = 5;
 /// The command of PUC Lua, Debian package `lua5.4`.
 const LUA: &str = "lua5.4";

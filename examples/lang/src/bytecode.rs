@@ -53,7 +53,7 @@ pub enum Arith {
 }
 
 impl Arith {
-    /// All of them, by number.
+    /// All operations, by number.
     pub const ALL: [Arith; 11] = [
         Arith::Add,
         Arith::Sub,
@@ -162,7 +162,7 @@ pub enum Op {
     SetIndex(Reg, Reg, Reg),
     /// Calls the closure in the second register with this many registers behind it.
     Call(Reg, Reg, u8),
-    /// Calls a function of the library with as many registers from the second on.
+    /// Calls a function of the library with this number of registers from the second on.
     Builtin(Builtin, Reg, Reg, u8),
     /// Returns.
     Return(Reg),

@@ -313,7 +313,7 @@ impl Heap<'_> {
         Ok(reference(tag::CLOSURE, closure))
     }
 
-    /// The slots of a block of further slots, of which some are in use: they come four at a time.
+    /// The slots of a block of further slots, some of them in use: they come four at a time.
     pub(crate) fn space_for(slots: u32) -> u32 {
         slots.next_multiple_of(4)
     }

@@ -169,7 +169,7 @@ pub enum Builtin {
 }
 
 impl Builtin {
-    /// All of them, with names and numbers of arguments.
+    /// All functions, with names and numbers of arguments.
     pub const ALL: [(&'static str, Builtin, Option<usize>); 9] = [
         ("print", Builtin::Print, None),
         ("len", Builtin::Len, Some(1)),

@@ -14,7 +14,7 @@ pub mod kind {
     pub const NUMBER: u16 = 3;
     /// A string.
     pub const STRING: u16 = 16;
-    /// The result of an operation on two int32 was none.
+    /// The result of an operation on two int32 was no int32.
     pub const OVERFLOW: u16 = 256;
 }
 

@@ -94,7 +94,7 @@ impl Subject {
     }
 }
 
-/// The assumptions of a function, of which every second keeps the arguments.
+/// The assumptions of a function; every second keeps the arguments.
 fn kept(program: &Program, func: Func, assumptions: Vec<Assumption>) -> Vec<PinnedAssumption> {
     let arguments = program.module.body(func).map(|f| f.arguments().to_vec()).unwrap_or_default();
     let pins = |number: usize| match number % 2 {

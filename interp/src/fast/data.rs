@@ -28,8 +28,8 @@ impl Fast {
         self.consts.len() as u32 // at most decode::MANY
     }
 
-    /// The slot that a value shares, given its slot in the exact code; `None` if it shares none.
-    /// Cost: linear in the coalesced values.
+    /// The slot that a value shares, given its slot in the exact code; `None` for a value that
+    /// shares no slot. Cost: linear in the coalesced values.
     pub(crate) fn shared_slot(&self, own: u32) -> Option<u16> {
         self.shared.iter().find(|(value, _)| u32::from(*value) == own).map(|(_, slot)| *slot)
     }

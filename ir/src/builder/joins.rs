@@ -166,7 +166,7 @@ impl JoinEdges {
     }
 
     /// Takes an edge of `range` whose target has an immediate dominator shallower than `depth`.
-    /// Returns `None` if none is left.
+    /// Returns `None` without such an edge.
     fn take_escaping(&mut self, range: (u32, u32), depth: u32) -> Option<u32> {
         let least = self.least(range);
         if least == GONE || (least >> 32) as u32 >= depth {

@@ -49,7 +49,7 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// As many rewrites as the passes find.
+    /// All rewrites that the passes find.
     pub const UNLIMITED: Fuel = Fuel {
         limit: u64::MAX,
         planned: 0,

@@ -28,8 +28,8 @@ use crate::trap::TrapKind;
 use crate::types::Type;
 
 /// Whether [`eval`] defines the operation: its result depends on the operands and the types alone.
-/// Constants do not count, because their bits are in the immediate. Neither do calls of pure
-/// functions, whose results the embedder alone knows.
+/// Constants do not count, because their bits are in the immediate. Calls of pure functions do not
+/// count either: the embedder alone knows their results.
 pub const fn is_evaluated(opcode: Opcode) -> bool {
     opcode.is_step() && !matches!(opcode, Opcode::Const)
 }

@@ -18,7 +18,7 @@ pub(super) struct WalkedLayout {
     positions: Vec<Option<u32>>,
     /// The blocks of the layout, by id.
     known: FixedBitSet,
-    /// Whether the function breaks none of the rules that make paths meaningful.
+    /// Whether the function keeps all rules that make paths meaningful.
     sound: bool,
 }
 

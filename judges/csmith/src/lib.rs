@@ -24,8 +24,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// The most rewrites that may be given up, of so many: a function of which rewrites are given up
-/// is slower.
+/// The most rewrites that may be given up, out of a total: a function with given-up rewrites is
+/// slower.
 const GIVEN_UP: (u64, u64) = (1, 1000);
 
 /// The most findings that are printed.

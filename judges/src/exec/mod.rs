@@ -44,7 +44,7 @@ trait ProgramInstance {
     fn call(&mut self, name: &str, args: &[u64]) -> Result<Vec<literal::Scalar>, String>;
 }
 
-/// Bytes of stack of the thread that runs programs, as many as `osier run` uses. Pages are
+/// Bytes of stack of the thread that runs programs; `osier run` has the same number. Pages are
 /// committed when used.
 const STACK: usize = 512 << 20;
 

@@ -183,7 +183,7 @@ fn points_whose_tables_are_too_large_for_a_part_are_mapped_alone() {
     }
 }
 
-/// A function of so many blocks in a row, each with this instruction and a jump.
+/// A function of `blocks` blocks in a row, each with this instruction and a jump.
 fn row(blocks: usize, inst: impl Fn(usize) -> String) -> Function {
     let mut text = String::from("func @f(%a: i32) -> i32 {\nentry:\n  %x0 = add.i32 %a, %a\n");
     for at in 1..=blocks {

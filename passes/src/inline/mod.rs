@@ -1,4 +1,4 @@
-//! Puts the code of functions in the place of calls of them.
+//! Replaces calls by the code of the called functions.
 //!
 //! *Does*: replaces direct calls, also in inlined code, by the rules of [`InlinePolicy`]: calls of
 //! small functions, of larger functions without other callers, and, with counts of a profile, hot

@@ -345,7 +345,7 @@ enum Replacement {
     Value(Value),
 }
 
-/// The rewrites, decided on the function before any of them.
+/// The rewrites, decided on the function before the first rewrite.
 struct SccpRewrites {
     folds: Vec<Edge>,
     unreachable: Vec<Block>,

@@ -46,7 +46,7 @@ fn values_passed_around_many_loops_cost_linear_time() {
         let arguments = (n + 1) * n;
         let analysis = Analysis::run(function);
         assert!(analysis.work <= 3 * arguments, "{} of {arguments} arguments", analysis.work);
-        // A parameter that receives itself on `n` edges is listed for none of them.
+        // The lists of receivers omit a parameter that receives itself on `n` edges.
         let receivers = Receivers::new(function, &EdgeIndex::new(function));
         assert_eq!(receivers.list.len(), 2 * n);
     }

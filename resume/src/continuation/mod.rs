@@ -137,7 +137,7 @@ impl std::error::Error for ContinuationError {}
 /// version.
 ///
 /// # Errors
-/// See [`ContinuationError`]. None for entries that `osr` makes and that lead from `source` to
+/// See [`ContinuationError`]. No errors for entries that `osr` makes and that lead from `source` to
 /// `target`.
 pub fn continuation(
     name: &str,

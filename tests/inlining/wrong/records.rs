@@ -115,7 +115,7 @@ fn from_nowhere(assigns: &mut [Assign]) {
     assigns[0].from = Operand::Step(9);
 }
 
-/// An entry where the checker composes none.
+/// An entry where the checker composes no entry.
 fn not_composed() -> Option<String> {
     let mut records = Records::new();
     let last = records.copy.into.last_mut().expect("an entry");

@@ -259,8 +259,8 @@ fn missing(edit: &Edit, before: &[&str], source: &str) -> String {
     message
 }
 
-/// The lines of a source that are most similar to a text, as many as the text has, and the number
-/// of the first.
+/// The lines of a source that are most similar to a text, as many lines as the text has, and the
+/// number of the first.
 fn nearest<'s>(text: &[&str], source: &'s str) -> Option<(usize, Vec<&'s str>)> {
     let wanted = words(&text.join("\n"));
     let lines: Vec<&str> = source.lines().collect();

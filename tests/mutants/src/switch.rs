@@ -29,7 +29,7 @@ pub fn is_on(id: u32) -> bool {
     ON.get() == Some(id) || EVERYWHERE.load(Ordering::Relaxed) == id
 }
 
-/// Calls `f` with one mutant switched on in this thread, or none.
+/// Calls `f` with one mutant switched on in this thread, or without mutants.
 pub fn with<T>(id: Option<u32>, f: impl FnOnce() -> T) -> T {
     let _restore = Restore(ON.replace(id));
     f()

@@ -64,7 +64,7 @@ pub enum Line {
 pub struct Edit {
     /// The mutant that it stands under.
     pub under: String,
-    /// The file of the table, and the line in it.
+    /// The file of the table, and the line in the file.
     pub at: String,
     /// The path of the source from the root, with `/`.
     pub file: String,

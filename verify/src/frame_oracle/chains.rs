@@ -43,7 +43,7 @@ pub struct FrameChains {
     pub chains: u64,
     /// The transitions into versions with inlined code.
     pub into: u64,
-    /// The transitions out of them: into one activation, and into several.
+    /// The transitions out of versions: into one activation, and into several.
     pub out: [u64; 2],
     /// The chains with two transitions into several activations or more.
     pub several: u64,

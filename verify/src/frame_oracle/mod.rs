@@ -186,7 +186,7 @@ pub struct FrameOracle<'a> {
     plans: FramePlans<'a>,
     /// Machines that have run nothing: in the bases, and in the versions with inlined code.
     pristine: [Machine; 2],
-    /// The second of them, with the ways into versions marked.
+    /// The second machine, with the ways into versions marked.
     hopper: Machine,
     options: FrameOptions,
     report: FrameReport,

@@ -275,7 +275,7 @@ impl<'a> GeneratedBody<'a> {
         self.scope.of(ty)[count - 1 - back]
     }
 
-    /// A value of a type that was in scope at the mark; a constant if there was none.
+    /// A value of a type that was in scope at the mark; a constant without such a value.
     pub(super) fn pick_at(&mut self, ty: Type, mark: ScopeMark) -> Value {
         let count = self.scope.of_at(ty, mark).len();
         if count == 0 {

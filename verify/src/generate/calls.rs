@@ -1,5 +1,5 @@
 //! Trees of calls: functions that call others and themselves, with several returns, traps inside,
-//! and calls of the host. Versions with inlined code are made of these.
+//! and calls of the host. They become versions with inlined code.
 
 use super::body::GeneratedBody;
 use super::feature::Feature;

@@ -130,7 +130,7 @@ struct Recursive {
     second: Option<Signature>,
     /// The number of functions in the recursion: 1 or 2; 0 for a function without recursion.
     members: usize,
-    /// The steps of the longest activation of these.
+    /// The steps of the longest activation of these functions.
     steps: u64,
 }
 

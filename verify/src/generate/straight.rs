@@ -361,7 +361,7 @@ impl GeneratedBody<'_> {
     }
 
     /// An operation on references that a collector may move. Words are contents like others, so a
-    /// reference may be made of any of them, also of one from before a collection.
+    /// reference may be made of any word, also of a word from before a collection.
     fn moved_reference(&mut self) {
         let seen = self.scope.of(Type::Ref).to_vec();
         if seen.is_empty() || self.prng.chance(25) {

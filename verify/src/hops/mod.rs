@@ -307,9 +307,9 @@ impl<'a> Hopper<'a> {
         }
     }
 
-    /// Runs one chain again. Each hop waits for as many visits of points with entries as it says,
-    /// then takes its edge. The chain ends where that edge has no entry. Returns the difference to
-    /// the run without hops, if there is one. Counts nothing.
+    /// Runs one chain again. Each hop waits for its number of visits of points with entries, then
+    /// takes its edge. The chain ends where that edge has no entry. Returns the difference to the
+    /// run without hops, if there is one. Counts nothing.
     ///
     /// # Panics
     /// As [`Hopper::run`].

@@ -286,7 +286,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     }
 
     /// Fires every entry whose source point was visited in this gap, unless that is done. Returns
-    /// whether none of them is wrong.
+    /// whether all of them are right.
     pub(super) fn compare_gap(&mut self) -> bool {
         if std::mem::replace(&mut self.compared, true) {
             return true;

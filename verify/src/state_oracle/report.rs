@@ -266,8 +266,8 @@ pub struct Blamed {
 pub struct Divergence {
     /// The arguments of the run, as bits; empty if the divergence was found without a run.
     pub input: Vec<u64>,
-    /// The entry; `None` if the versions themselves differ. For a difference between runs of which
-    /// one has left at a failing assumption: the last exit taken.
+    /// The entry; `None` if the versions themselves differ. For a difference between runs, one of
+    /// which has left at a failing assumption: the last exit taken.
     pub entry: Option<Blamed>,
     /// The difference.
     pub difference: Difference,

@@ -199,7 +199,7 @@ fn an_entry_that_lands_behind_an_assumption_is_found() {
     assert!(report.divergences.iter().all(|d| d.entry.is_some()), "{report:#?}");
 }
 
-/// Counts up in a loop, of which only the branch is an anchor.
+/// Counts up in a loop whose only anchor is the branch.
 const UNTIL: &str = "func @f(%n: i32) -> i32 {
 entry:
   %zero = const.i32 0

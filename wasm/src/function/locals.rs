@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// for all locals would take 200 KB for a function that declares 50,000 of them in a few bytes.
 const NEAR: u32 = 256;
 
-/// A map over the indices of locals, of which a function may declare 50,000 and use a few.
+/// A map over the indices of locals. A function may declare 50,000 locals and use a few.
 #[derive(Debug)]
 pub(super) struct LocalMap<T> {
     near: Vec<Option<T>>,

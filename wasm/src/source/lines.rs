@@ -30,7 +30,7 @@ const LONGEST_HEADER: usize = 512 << 10;
 /// Why a sequence is left out that begins in the code.
 const BEYOND: &str = "a sequence that leaves the code";
 
-/// The line of a row that names none, and of the end of a sequence.
+/// The line of a row without a line, and of the end of a sequence.
 const NO_LINE: u32 = 0;
 
 /// The rows of all programs.

@@ -138,8 +138,8 @@ impl SourceMap {
         SourceMap { offsets, sections, lines: OnceLock::new(), names: OnceLock::new() }
     }
 
-    /// The line that an instruction comes from. `None` if the compiler named none, the instruction
-    /// comes from no operator, or the function is not one that the module defines. Cost:
+    /// The line that an instruction comes from. `None` if the compiler named no line, the
+    /// instruction comes from no operator, or the module does not define the function. Cost:
     /// logarithmic in the rows of the line tables, after the first call, which reads these.
     pub fn of(&self, func: Func, inst: Inst) -> Option<SourceLine<'_>> {
         let offset = self.offsets.of(func, inst)?;
@@ -147,7 +147,7 @@ impl SourceMap {
     }
 
     /// The line at which a function begins: the first line that the compiler named for its code.
-    /// `None` if it named none. Cost: as [`SourceMap::of`].
+    /// `None` if it named no line. Cost: as [`SourceMap::of`].
     pub fn start_of(&self, func: Func) -> Option<SourceLine<'_>> {
         self.lines().first_in(self.offsets.body(func)?)
     }

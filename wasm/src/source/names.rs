@@ -26,8 +26,8 @@ const ATTRIBUTES: usize = 4;
 /// The longest table of abbreviations that is read, in bytes. Large units have a few thousand.
 const LONGEST_TABLE: usize = 1 << 20;
 
-/// The entries that a name is looked for in: a copy leads to its origin, a definition in front of
-/// its class to the declaration in it.
+/// The number of entries in which a name is looked for: a copy leads to its origin, a definition in
+/// front of its class to the declaration in the class.
 const HOPS: usize = 4;
 
 /// Names by the offset at which the body of the function starts.

@@ -39,7 +39,7 @@ pub trait Clocks: Debug + Send + Sync {
     /// The resolution in nanoseconds.
     fn resolution(&self, clock: ClockId) -> u64;
 
-    /// Waits so many nanoseconds.
+    /// Waits this number of nanoseconds.
     fn sleep(&self, nanoseconds: u64);
 }
 

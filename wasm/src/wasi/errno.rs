@@ -32,7 +32,7 @@ pub enum Errno {
     Io = 29,
     /// The path leads to a directory.
     Isdir = 31,
-    /// Too many symbolic links, or one where none may be followed.
+    /// Too many symbolic links, or a link where none may be followed.
     Loop = 32,
     /// Too many descriptors are open.
     Mfile = 33,

@@ -84,7 +84,7 @@ impl Part {
         (start + length <= bytes.len()).then_some(Part { size, range: start..start + length })
     }
 
-    /// The bytes with other contents of the part, and the size of these.
+    /// The bytes with other contents of the part, and with the size of these contents.
     fn replaced(&self, bytes: &[u8], with: &[u8]) -> Vec<u8> {
         [&bytes[..self.size], &leb(with.len()), with, &bytes[self.range.end..]].concat()
     }

@@ -167,7 +167,7 @@ fn line_tables_that_lie_are_named() {
     insta::assert_snapshot!(notes.join("\n"));
 }
 
-/// As many rows as the table likes, of the few bytes of code.
+/// More rows than the few bytes of code.
 #[test]
 fn rows_beyond_the_bytes_of_code_are_left_out() {
     let sequence = [row(5, &[1]), row(6, &[1]), row(7, &[1]), END.to_vec()].concat();

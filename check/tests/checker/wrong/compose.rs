@@ -40,8 +40,8 @@ impl WrongComposition {
         relation.expect("the ends correspond").judge(Before, &mapping, &facts, &[])
     }
 
-    /// Whether the check is needed: without it, a wrong composition is made; with it, none is made,
-    /// or a right one.
+    /// Whether the check is needed: without it, a wrong composition is made; with it, no
+    /// composition is made, or a right one.
     #[allow(dead_code)] // for the trial; the tests look closer
     pub(crate) fn needs_its_check(&self) -> bool {
         let is_wrong = |without| {

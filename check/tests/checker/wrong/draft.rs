@@ -15,7 +15,7 @@ use transition::certificate::{
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use transition::{Pair, Side, VersionKey};
 
-/// Two versions with a certificate and mappings, one of which is wrong.
+/// Two versions with a certificate and mappings, one of them wrong.
 pub(crate) struct Wrong {
     /// The check that stops it.
     pub(crate) check: Check,

@@ -99,7 +99,7 @@ impl<'a, 'b> Collection<'a, 'b> {
         }
     }
 
-    /// Copies bytes, of which all behind the first `header` are words. Returns where to.
+    /// Copies bytes; all bytes behind the first `header` are words. Returns where to.
     fn copy(&mut self, old: u32, bytes: u32, header: u32) -> u32 {
         let new = self.next;
         self.heap.0.copy_within(old as usize..(old + bytes) as usize, new as usize);
@@ -121,7 +121,7 @@ impl<'a, 'b> Collection<'a, 'b> {
     }
 
     /// Ends the collection, and sets the place where the next collection begins. Returns whether
-    /// there is space for the allocation that found none.
+    /// there is space now for the allocation.
     pub fn end(mut self) -> bool {
         self.scan();
         let Collection { heap, next, .. } = self;

@@ -15,7 +15,7 @@ pub enum Place {
 /// A shape: which fields an object has, in which slots. Also called a hidden class or map.
 #[derive(Clone, Debug)]
 struct Shape {
-    /// The slots in the object itself. Shapes that follow by further fields have as many.
+    /// The slots in the object itself. Shapes that add further fields have the same number.
     inside: u32,
     fields: HashMap<u32, u32>,
     /// By name of one more field: the shape.

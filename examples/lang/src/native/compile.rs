@@ -57,7 +57,7 @@ impl Code {
         self.compiled.as_ref()
     }
 
-    /// Notes as many exits. Returns whether it is time for the next generation.
+    /// Notes `exits` exits. Returns whether it is time for the next generation.
     pub(super) fn leaves_often(&mut self, exits: u32, most: u32) -> bool {
         self.exits += exits;
         self.exits >= most && self.compiled.is_some() && self.begun < GENERATIONS
