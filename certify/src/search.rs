@@ -201,7 +201,7 @@ impl<'a> RelationSearch<'a> {
     }
 
     /// Checks in both versions that reads give the same on all edges, as assumed. Returns whether
-    /// some do not.
+    /// some reads differ.
     fn revise_merges(&mut self) -> bool {
         let mut changed = false;
         let mut asked = [0; 2];

@@ -46,7 +46,7 @@ impl<'a> VersionCode<'a> {
     }
 
     /// Narrows the graph to the live edges, if it has others; with fewer edges, more blocks
-    /// dominate. Returns whether it had others.
+    /// dominate. Returns whether the graph had other edges.
     fn narrow(&mut self, live: &LiveEdges) -> bool {
         let FlowGraph { f, ref cfg, .. } = self.graph;
         let count = live.count(f, cfg);
@@ -258,7 +258,7 @@ impl<'a> NumberedVersion<'a> {
         self.found.values.homes.of(table, &self.code.graph.dom, class)
     }
 
-    /// Narrows the graph to the live edges. Returns whether it had others.
+    /// Narrows the graph to the live edges. Returns whether the graph had other edges.
     pub(super) fn narrow(&mut self) -> bool {
         self.code.narrow(&self.found.values.live)
     }

@@ -25,7 +25,7 @@ pub const MAX_TARGETS: usize = 4;
 /// The counter of one instruction. A branch has the visits of its first and of its second target. A
 /// load or read of a global has its first value and one of the three states below. A `switch` has
 /// the position of its first target in `VersionCounts::cases`. An indirect call has its position in
-/// `VersionCounts::indirect`. Other instructions have no use for it.
+/// `VersionCounts::indirect`. Other instructions do not use their counter.
 pub(super) type Cell = [u64; 2];
 
 /// The instruction has not executed.
@@ -254,7 +254,7 @@ impl Machine {
     /// The counters of a version; `None` while the machine does not count.
     ///
     /// # Panics
-    /// When the machine has no such version.
+    /// When the machine lacks the version.
     pub fn counts(&self, version: VersionId) -> Option<RunCounts<'_>> {
         let code = self.code(version);
         let index = version.index();

@@ -29,7 +29,7 @@ impl Address {
     /// the representative of the values equal to it. Cost: constant.
     ///
     /// # Panics
-    /// When the function does not have the value.
+    /// When the function lacks the value.
     pub fn of(function: &Function, value: Value, leader: impl Fn(Value) -> Value) -> Address {
         let ty = function.value_type(value);
         let (mut base, mut offset) = (leader(value), 0u64);
@@ -109,7 +109,7 @@ impl Access {
     /// `leader` has the meaning it has in [`Address::of`].
     ///
     /// # Panics
-    /// When the function does not have the instruction.
+    /// When the function lacks the instruction.
     pub fn read(
         function: &Function,
         inst: Inst,
@@ -124,7 +124,7 @@ impl Access {
     /// `leader` has the meaning it has in [`Address::of`].
     ///
     /// # Panics
-    /// When the function does not have the instruction.
+    /// When the function lacks the instruction.
     pub fn written(
         function: &Function,
         inst: Inst,

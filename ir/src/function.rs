@@ -209,7 +209,7 @@ impl Function {
     /// The opcode, operands, results and targets of an instruction.
     ///
     /// # Panics
-    /// When this version does not have the instruction.
+    /// When this version lacks the instruction.
     #[inline]
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.node(inst).data
@@ -218,7 +218,7 @@ impl Function {
     /// The block that contains an instruction.
     ///
     /// # Panics
-    /// When this version does not have the instruction.
+    /// When this version lacks the instruction.
     #[inline]
     pub fn inst_block(&self, inst: Inst) -> Block {
         self.node(inst).block
@@ -227,7 +227,7 @@ impl Function {
     /// The next instruction in the same block; `None` for the terminator.
     ///
     /// # Panics
-    /// When this version does not have the instruction.
+    /// When this version lacks the instruction.
     #[inline]
     pub fn next_inst(&self, inst: Inst) -> Option<Inst> {
         self.node(inst).next.expand()
@@ -236,7 +236,7 @@ impl Function {
     /// The previous instruction in the same block; `None` for the first.
     ///
     /// # Panics
-    /// When this version does not have the instruction.
+    /// When this version lacks the instruction.
     #[inline]
     pub fn prev_inst(&self, inst: Inst) -> Option<Inst> {
         self.node(inst).prev.expand()
@@ -256,7 +256,7 @@ impl Function {
     /// The instructions of a block, the terminator last.
     ///
     /// # Panics
-    /// When this version does not have the block.
+    /// When this version lacks the block.
     #[inline]
     pub fn block_insts(&self, block: Block) -> BlockInsts<'_> {
         BlockInsts { function: self, next: self.block(block).first }
@@ -266,7 +266,7 @@ impl Function {
     /// instruction.
     ///
     /// # Panics
-    /// When this version does not have the block.
+    /// When this version lacks the block.
     #[inline]
     pub fn first_inst(&self, block: Block) -> Inst {
         self.block(block).first.expect("a built block has a terminator")
@@ -275,7 +275,7 @@ impl Function {
     /// The terminator of a block.
     ///
     /// # Panics
-    /// When this version does not have the block.
+    /// When this version lacks the block.
     #[inline]
     pub fn terminator(&self, block: Block) -> Inst {
         self.block(block).last.expect("a built block has a terminator")
@@ -284,7 +284,7 @@ impl Function {
     /// The parameters of a block.
     ///
     /// # Panics
-    /// When this version does not have the block.
+    /// When this version lacks the block.
     #[inline]
     pub fn block_params(&self, block: Block) -> &[Value] {
         &self.block(block).params
@@ -299,7 +299,7 @@ impl Function {
     /// The edges that lead to a block. Their order is deterministic but has no meaning.
     ///
     /// # Panics
-    /// When this version does not have the block.
+    /// When this version lacks the block.
     #[inline]
     pub fn predecessors(&self, block: Block) -> &[Edge] {
         self.block(block).preds.as_slice()
@@ -308,7 +308,7 @@ impl Function {
     /// The targets of a block's terminator.
     ///
     /// # Panics
-    /// When this version does not have the block.
+    /// When this version lacks the block.
     #[inline]
     pub fn successors(&self, block: Block) -> &[Target] {
         &self.inst(self.terminator(block)).targets
@@ -317,7 +317,7 @@ impl Function {
     /// The target of an edge.
     ///
     /// # Panics
-    /// When this version does not have the edge.
+    /// When this version lacks the edge.
     #[inline]
     pub fn target(&self, edge: Edge) -> &Target {
         &self.inst(edge.inst).targets[edge.index as usize]
@@ -326,7 +326,7 @@ impl Function {
     /// The type of a value.
     ///
     /// # Panics
-    /// When this version does not have the value.
+    /// When this version lacks the value.
     #[inline]
     pub fn value_type(&self, value: Value) -> Type {
         self.value(value).ty
@@ -335,7 +335,7 @@ impl Function {
     /// The definition of a value.
     ///
     /// # Panics
-    /// When this version does not have the value.
+    /// When this version lacks the value.
     #[inline]
     pub fn value_def(&self, value: Value) -> ValueDef {
         self.value(value).def
@@ -344,7 +344,7 @@ impl Function {
     /// The instruction that computes a value; `None` for a block parameter.
     ///
     /// # Panics
-    /// When this version does not have the value.
+    /// When this version lacks the value.
     #[inline]
     pub fn defining_inst(&self, value: Value) -> Option<Inst> {
         match self.value_def(value) {
@@ -356,7 +356,7 @@ impl Function {
     /// The block that contains the definition of a value.
     ///
     /// # Panics
-    /// When this version does not have the value.
+    /// When this version lacks the value.
     #[inline]
     pub fn value_block(&self, value: Value) -> Block {
         match self.value_def(value) {
@@ -368,7 +368,7 @@ impl Function {
     /// The bits of a value that a constant instruction defines; `None` for any other value.
     ///
     /// # Panics
-    /// When this version does not have the value.
+    /// When this version lacks the value.
     pub fn constant(&self, value: Value) -> Option<u64> {
         self.inst(self.defining_inst(value)?).constant()
     }
@@ -377,7 +377,7 @@ impl Function {
     /// no meaning.
     ///
     /// # Panics
-    /// When this version does not have the value.
+    /// When this version lacks the value.
     pub fn users(&self, value: Value) -> &[Inst] {
         self.value(value).users.as_slice()
     }
@@ -397,7 +397,7 @@ impl Function {
     /// is zero; the signed quotient also needs a divisor other than -1.
     ///
     /// # Panics
-    /// When this version does not have the instruction.
+    /// When this version lacks the instruction.
     pub fn may_trap(&self, inst: Inst) -> bool {
         let data = self.inst(inst);
         let divisor = data.args.get(1).and_then(|v| self.constant(*v));

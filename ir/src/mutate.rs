@@ -127,7 +127,7 @@ impl Function {
     /// Replaces every operand `before` by `after`.
     pub(crate) fn replace_uses(&mut self, before: Value, after: Value) {
         let users = std::mem::take(&mut self.value_mut(before).users);
-        // A switch may use one value 10^5 times. One visit replaces all its uses.
+        // A switch may use one value 10^5 times. A single visit replaces all its uses of the value.
         let mut insts = users.as_slice().to_vec();
         insts.sort_unstable();
         insts.dedup();

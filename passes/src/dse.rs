@@ -290,8 +290,8 @@ fn vouches(function: &Function, inst: Inst, other: Inst) -> bool {
     address(inst) == address(other) && accesses.is_some_and(|(a, b)| a.vouches_for(&b))
 }
 
-/// The voucher of each access that has one. Candidates are the dominating accesses with at least as
-/// many bytes at the same address; the voucher is the first candidate with most bytes.
+/// The voucher of each access with a voucher. Candidates are the dominating accesses with at least
+/// as many bytes at the same address; the voucher is the first candidate with most bytes.
 fn vouchers(function: &Function, dom: &DomTree) -> BTreeMap<Inst, Inst> {
     // A block to enter, or the table entry to restore once the subtree of a block is done.
     enum VoucherStep {

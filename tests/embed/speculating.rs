@@ -244,7 +244,7 @@ fn a_loop_is_entered_again_after_an_exit() {
 }
 
 /// The slow side repeats a load from above the loop. A version without the slow side has no use of
-/// the value above. One with both sides reuses it.
+/// the value above. A version with both sides reuses it.
 const LOADS_AGAIN: &str = "memory @m 1
 func @f(%n: i32, %p: i32, %most: i32) -> i32 {
 entry:

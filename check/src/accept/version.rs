@@ -360,8 +360,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
                 self.table.require(Check::ValueTerm, fits, place)?;
                 continue;
             }
-            // Any other effect has to be an anchor. Its results are leaves that no other
-            // instruction has.
+            // Any other effect has to be an anchor. No other instruction has its results as leaves.
             self.table.require(Check::EffectAnchor, is_anchor, place)?;
             for (index, value) in data.results.iter().enumerate() {
                 let fits = self.table.kind(self.term(*value))

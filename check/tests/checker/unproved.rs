@@ -88,7 +88,7 @@ fn an_excluded_edge_costs_no_entries() {
 }
 
 /// The version before divides on the way `slow`, before a branch on something else. The division
-/// stays pending there, and no other way has it.
+/// stays pending there, and not on the other way.
 #[test]
 fn a_trap_pending_before_an_unproved_branch_costs_one_way() {
     let text = |first: &str, condition: &str| {
@@ -121,7 +121,7 @@ fn paths_that_end_elsewhere_cost_one_way() {
     assert_eq!(held(&wrong.done(Check::AnchorNext, "ways turned round")), set(&["fast"]));
 }
 
-/// A path enters 256 blocks behind the first. A longer one has no end.
+/// A path enters 256 blocks behind the first. A longer path has no end.
 #[test]
 fn a_path_too_long_costs_one_way() {
     for (blocks, ways) in [(257, &["entry", "slow", "last", "fast"][..]), (258, &["fast"])] {

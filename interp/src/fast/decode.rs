@@ -512,7 +512,7 @@ fn tested(branch: FastOp, data: &InstData, operands: &[u16]) -> Option<FastOp> {
 
 /// Fuses an addition to a slot into the branch on that slot at the next pc, or into the branch on a
 /// comparison of that slot. A compare-and-branch has no room for a second target pc besides the
-/// addend. So its other target must be the operation that follows it.
+/// addend. So its other target must be the next operation.
 fn stepped(pc: usize, branch: FastOp, slot: u16, addend: u16) -> Option<FastOp> {
     if branch.code == FastOpCode::BrIf && branch.a == slot {
         return Some(FastOp { code: FastOpCode::Step, b: addend, ..branch });

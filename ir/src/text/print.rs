@@ -31,7 +31,7 @@ pub fn print_function(module: &Module, function: &Function) -> String {
 /// names in the function; keep a [`FunctionText`] to print many instructions.
 ///
 /// # Panics
-/// When the function does not have the instruction.
+/// When the function lacks the instruction.
 pub fn print_inst(module: &Module, function: &Function, inst: Inst) -> String {
     FunctionText::new(module, function).inst(inst)
 }
@@ -93,7 +93,7 @@ impl<'a> FunctionText<'a> {
     /// The text form of an instruction, without indentation or line end.
     ///
     /// # Panics
-    /// When the function does not have the instruction.
+    /// When the function lacks the instruction.
     pub fn inst(&self, inst: Inst) -> String {
         collect(|out| self.write_inst(out, inst))
     }
@@ -102,7 +102,7 @@ impl<'a> FunctionText<'a> {
     /// limit, independent of the number of operands.
     ///
     /// # Panics
-    /// When the function does not have the instruction.
+    /// When the function lacks the instruction.
     pub fn inst_up_to(&self, inst: Inst, limit: usize) -> String {
         let mut out = Limited { text: String::new(), limit };
         match self.write_inst(&mut out, inst) {

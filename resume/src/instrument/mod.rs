@@ -94,7 +94,7 @@ impl PointSpec {
     /// `osr::Level::Avail` requires. Cost: one liveness analysis.
     ///
     /// # Panics
-    /// When the version does not have the point.
+    /// When the version lacks the point.
     pub fn of_live(version: &Function, at: Point, condition: Condition) -> PointSpec {
         let live = Liveness::new(version, &Cfg::new(version)).live_before(version, at);
         let mut values: Vec<Value> =

@@ -103,8 +103,8 @@ fn entries_that_do_not_fit_are_refused() {
     assert_eq!(error.to_string(), format!("{value} is i32 and provided as i64"));
 }
 
-/// In unreachable code, definitions need not dominate uses. An entry that lands there is refused
-/// where they do not.
+/// In unreachable code, definitions need not dominate uses. An entry that lands there is refused if
+/// they do not.
 #[test]
 fn entries_into_unreachable_code_may_be_refused() {
     let text = "\
