@@ -285,7 +285,7 @@ struct TreeShape {
     twice: bool,
     /// A function with several returns, and with two results of one type.
     permutable: bool,
-    /// A function that calls itself, and two functions that call each other.
+    /// Whether a function calls itself, and whether two functions call each other.
     recursive: [bool; 2],
 }
 

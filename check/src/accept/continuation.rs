@@ -1,6 +1,6 @@
 //! Continuations: checks the claim that a function is the code of versions behind the frames that
-//! an entry lands in ([`ContinuationClaim`]). The relation resembles the relation of
-//! [`super::copy`], with one environment for each block.
+//! an entry lands in ([`ContinuationClaim`]). The relation follows [`super::copy`], with one
+//! environment for each block.
 //!
 //! The entry block executes claimed steps and all replays of the entry, and nothing in front of
 //! them. Behind them, the environment is the assignments of the frames. Every reachable block is

@@ -89,8 +89,8 @@ impl Copies {
         same.map(|(_, id, of)| (*id, *of))
     }
 
-    /// An instance and its callers, the innermost first, each with the place in its original: the
-    /// given place, then calls.
+    /// The *virtual frames* of a place: its instance and the callers, the innermost first, each
+    /// with the place in its original: the given place, then calls.
     pub fn stack(&self, at: (InstanceId, Inst)) -> impl Iterator<Item = (InstanceId, Inst)> {
         std::iter::successors(Some(at), |(id, _)| self.claim.instances[*id].caller)
     }

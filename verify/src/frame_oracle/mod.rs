@@ -3,12 +3,12 @@
 //!
 //! Two machines run the same program on the same input. On the first machine, every function is in
 //! its base; on the second, functions are in versions with inlined code. An activation of such a
-//! version stands for several of the first machine: its *stack* at an instruction, by the copy that
-//! it was optimized from ([`check::Copies`]). Depths are therefore *virtual*: the activations that
-//! the activations of a run stand for.
+//! version stands for several activations of the first machine: its *virtual frames* at an
+//! instruction. The copy that the version was optimized from lists them ([`check::Copies`]). Depths
+//! are therefore *virtual*: they count virtual frames.
 //!
-//! Both runs advance to the next *event*: an instruction that both execute one for one, however
-//! optimized. Between two events, each run comes to points at which entries start or land:
+//! Both runs advance to the next *event*: an instruction that both runs execute, in the same order,
+//! however optimized. Between two events, each run comes to points at which entries start or land:
 //!
 //! - An entry out of inlined code computes the frames that it leads to, from the state of the
 //!   optimized run. The base run has to come to these activations, at this virtual depth, and each
