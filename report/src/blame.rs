@@ -40,7 +40,7 @@ impl History<'_> {
         mentions
     }
 
-    /// As [`History::of_value`], by look-up.
+    /// Like [`History::of_value`], but by look-up in `mentions`.
     pub(crate) fn of_value_in(&self, mentions: &Mentions, value: Value) -> Option<usize> {
         let defining =
             [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
@@ -49,8 +49,8 @@ impl History<'_> {
     }
 
     /// The number in the log of the first action that mentions a value or the instruction that
-    /// defines it. `None` if neither version has the value, or no action mentions it. Cost: linear
-    /// in the log.
+    /// defines it. `None` if no version has the value, or if no action mentions it. Cost: linear in
+    /// the log.
     pub(crate) fn of_value(&self, value: Value) -> Option<usize> {
         let defining =
             [self.base, self.opt].into_iter().find(|f| f.has_value(value))?.defining_inst(value);
@@ -95,9 +95,9 @@ impl History<'_> {
         })
     }
 
-    /// The action to blame for an unreachable block. That is the folded branch whose removed edge
-    /// led to the block, or to a block that one action removed together with it. Without such a
-    /// branch, it is the action that removed the block. Cost: linear in the log.
+    /// The action to blame for an unreachable block: the fold of a branch whose removed edge led to
+    /// the block, or to a block removed by the same action. Without such a fold, the action that
+    /// removed the block. Cost: linear in the log.
     pub(crate) fn of_unreachable(&self, block: Block) -> Option<usize> {
         let removal = self.first(|kind| removes_block(kind, block));
         let removed: &[Block] = match removal.map(|at| self.log.actions()[at].kind()) {

@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 /// The most causes that the text lists.
 const CAUSES: usize = 4;
 
-/// The sections of the brief text, behind those of its beginning. A comparison at the beginning has
-/// the shares already, and takes the place of causes and functions.
+/// Appends the sections of the brief text to `beginning`. A comparison with an older report already
+/// shows the shares, and replaces the tables of causes and functions.
 pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section> {
     let mut all = beginning;
     if report.interrupted {

@@ -13,10 +13,10 @@ use crate::table::{TextTable, grouped, shortened};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Compares a report with the one on the same pipeline in an older document, or with the only one
-/// there if the newer document (`alone`) has one pipeline as well. `None` if there is no such
-/// report. `path` names the older document. Compares functions of these names alone if `selected`
-/// is given. Cost: linear in both.
+/// Compares a report with the report on the same pipeline in an older document. If both documents
+/// have one pipeline (`alone` for the newer one), the pipelines may differ. `None` if the older
+/// document has no such report. `path` names the older document. With `selected`, compares only
+/// functions of these names. Cost: linear in both reports.
 pub fn compare(
     report: &Report,
     past: &[PastReport],
@@ -144,7 +144,8 @@ fn compared_direction(
     }
 }
 
-/// The causes whose numbers differ. The one that costs most points more comes first.
+/// The causes whose counts differ, by growth: the cause with the largest increase of points comes
+/// first.
 fn compared_causes(old: &PastDirection, new: &PastDirection) -> Vec<ComparedCause> {
     let mut causes: BTreeMap<(&str, &str), Change<u64>> = BTreeMap::new();
     for (side, is_new) in [(old, false), (new, true)] {

@@ -1,5 +1,5 @@
 //! Computes the figures of `osier report` for a pipeline that inlines: the points with an entry
-//! into a version with inlined code and out of it, and the price by the number of activations.
+//! into or out of the inlined version, and the price by the number of activations.
 
 use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
 use super::summary::inlining_summary;

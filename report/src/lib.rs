@@ -1,5 +1,5 @@
 //! Computes the figures of `osier report`: the points with an entry between two versions of a
-//! function, the cost of their transitions, and the reasons why other points have none.
+//! function, the cost of their transitions, and the reasons why the other points lack an entry.
 //!
 //! Reports and explanations are data ([`schema`]) that this crate also prints: as text, as a page
 //! for a browser, and as JSON. [`explain`] answers for a single point, and [`listing`] prints logs
@@ -58,9 +58,10 @@ pub(crate) fn place(level: Level) -> usize {
 /// The visits of each block of a version.
 pub type BlockWeights = SecondaryMap<Block, u64>;
 
-/// The visits of each block of the base that a profile tells of, and with a log those of the
-/// version that the log makes of it. The weight of a point is that of its block. `None` if the log
-/// inlines ([`FunctionProfile::visits_after`]). Cost: linear in the base and the log.
+/// The visits of each block according to a profile: the blocks of the base, or, with a log, of the
+/// version that the log makes from the base. The weight of a point is the weight of its block.
+/// `None` if the log inlines ([`FunctionProfile::visits_after`]). Cost: linear in the base and the
+/// log.
 ///
 /// # Panics
 /// If the log is not one of the base.
@@ -78,16 +79,16 @@ pub fn weights(
     Some(weights)
 }
 
-/// The figures of one function and the version derived from it, with the mappings of every level.
-/// Only entries that the checker accepts count. `level` is the level of `infeasible` and `blame`.
-/// Cost: linear in the entries.
+/// The figures of one function, its derived version, and the mappings of every level. Only entries
+/// that the checker accepts count. `level` is the level of `infeasible` and `blame`. Cost: linear
+/// in the entries.
 pub fn function_report(base: &Function, secured: &Secured, level: Level) -> FunctionReport {
     weighed_function_report(base, secured, level, None)
 }
 
-/// Like [`function_report`], and with a profile of the base also the figures with each point
-/// counted as often as it ran. A function that did not run has an empty profile. Cost: linear in
-/// the entries and the log.
+/// Like [`function_report`]. With a profile of the base, the report also counts each point as often
+/// as it ran. A function that did not run has an empty profile. Cost: linear in the entries and the
+/// log.
 pub fn weighed_function_report(
     base: &Function,
     secured: &Secured,
@@ -119,7 +120,7 @@ pub fn weighed_function_report(
     }
 }
 
-/// The parts of a view of a function besides its versions and their entries.
+/// The optional contents of a function's view.
 #[derive(Clone, Copy, Default)]
 pub struct ViewOptions<'a> {
     /// The profile of the base: each point then has its visits.

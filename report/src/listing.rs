@@ -18,8 +18,8 @@ use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 /// The most bytes of an instruction that a listing shows beside its point.
 const INST: usize = 60;
 
-/// The width of the labels in front of the parts of an entry, in columns. Labels and their width
-/// are those of explanations of single points.
+/// The width of the labels in front of the parts of an entry, in columns. Explanations of single
+/// points use the same labels and width.
 pub(crate) const LABEL: usize = 11;
 
 /// The actions of a log, one per line, under the name of the function.
@@ -39,15 +39,15 @@ pub fn place(module: &Module, function: &Function, point: Point) -> String {
     format!("{}: {}", version.place(point), version.text.inst_up_to(point.inst(), INST))
 }
 
-/// An assumption about a function: its place and the fact, as in `head:2: %far is 0`. Cost: linear
-/// in the function.
+/// An assumption about a function: its place and the fact. Example: `head:2: %far is 0`. Cost:
+/// linear in the function.
 pub fn assumption(module: &Module, function: &Function, assumption: &Assumption) -> String {
     let version = NamedVersion::new(module, function);
     let (place, value) = (version.place(assumption.at), version.text.value(assumption.value));
     format!("{place}: {value} {}", fact(function, assumption))
 }
 
-/// The fact that an assumption claims, as in `is 0`.
+/// The fact that an assumption claims. Example: `is 0`.
 pub(crate) fn fact(function: &Function, assumption: &Assumption) -> String {
     let literal = print_literal(function.value_type(assumption.value), assumption.expected.bits());
     match assumption.expected {
@@ -56,8 +56,8 @@ pub(crate) fn fact(function: &Function, assumption: &Assumption) -> String {
     }
 }
 
-/// Lists the mappings in both directions between a base and a version derived from it: every point
-/// with its entry, or with the reason why it has none.
+/// Lists the mappings in both directions between a base and its derived version: every point with
+/// its entry, or with the reason for the missing entry.
 pub fn mappings(
     module: &Module,
     base: &Function,
@@ -269,7 +269,7 @@ impl Listing<'_> {
     /// A replayed store, and the place where it stands in the target version.
     fn replay(&self, replay: &Replay) -> String {
         let (code, stands) = (self.source.replay(replay), Point::before(replay.inst));
-        // The store of a composed entry may be one of a version on the way.
+        // The store of a composed entry may belong to an intermediate version.
         if !self.target.version.has_inst(replay.inst) {
             return code;
         }

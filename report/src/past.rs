@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Why a document cannot be compared with.
+/// The reason why a document cannot be compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PastReportError {
     /// The text is no document of `osier report --format json`.
@@ -42,7 +42,7 @@ impl fmt::Display for PastReportError {
 
 impl std::error::Error for PastReportError {}
 
-/// The part of a report that a later one is compared with.
+/// The part of an older report that a comparison reads.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PastReport {
     pub(super) program: PastProgram,
@@ -115,8 +115,9 @@ fn documents<'de, T: Deserialize<'de>>(text: &'de str) -> Result<Vec<T>, PastRep
 /// The longest time of a command in seconds that a report may claim: 30 years.
 const MOST_SECONDS: f64 = 1e9;
 
-/// Rejects a report whose figures cannot be those of one: levels without figures, functions of one
-/// name, more entries than points, causes of other points, an impossible time.
+/// Rejects a report whose figures contradict each other: a level without figures, two functions of
+/// one name, more entries than points, causes that do not add up to the points without an entry, or
+/// an impossible time.
 fn consistent(report: &PastReport) -> Result<(), PastReportError> {
     let fault = |what: String| Err(PastReportError::Contradiction(what));
     let level = Level::ALL.iter().find(|level| level.name() == report.level);
@@ -157,7 +158,8 @@ fn consistent(report: &PastReport) -> Result<(), PastReportError> {
     Ok(())
 }
 
-/// The contradiction among the levels of one direction, in words. `level` is that of the causes.
+/// The contradiction among the levels of one direction, in words. `level` is the level at which the
+/// report names causes.
 fn contradiction(side: &PastDirection, level: usize) -> Option<&'static str> {
     let chain = Level::ALL.iter().map(|level| side.feasible.get(place(*level)));
     let Some(chain) = chain.collect::<Option<Vec<_>>>() else {
@@ -172,7 +174,7 @@ fn contradiction(side: &PastDirection, level: usize) -> Option<&'static str> {
 }
 
 impl PastReport {
-    /// The part of a report as its document would have it.
+    /// The comparable part of a report, equal to the part read back from its document.
     pub(super) fn of(report: &Report) -> PastReport {
         PastReport {
             program: PastProgram { path: report.program.path.clone() },

@@ -3,8 +3,8 @@
 //!
 //! The sample consists of the points with the lowest ranks of all functions. The rank of a point is
 //! a hash of its place, so the sample depends neither on the number of threads nor on their order.
-//! A point is told by its place in the version, since another run of the pipeline gives the
-//! instructions that it creates other ids.
+//! A point is identified by its place in the version: another run of the pipeline gives created
+//! instructions other ids.
 
 use super::{UNBLAMED, weights};
 use crate::schema::{BlameCheck, FunctionReport};
@@ -32,7 +32,7 @@ pub struct RankedGap {
     visits: u64,
 }
 
-/// The blame of points that a test has found to be another than the log suggests.
+/// The points for which the test blames another pass than the log suggests.
 #[derive(Clone, Debug, Default)]
 pub struct BetterBlame(Vec<BlamedElsewhere>);
 
@@ -40,7 +40,7 @@ pub struct BetterBlame(Vec<BlamedElsewhere>);
 struct BlamedElsewhere {
     side: Side,
     reason: &'static str,
-    /// The passes that the log suggests, and that the test blames.
+    /// The pass that the log suggests, and the pass that the test blames.
     passes: [&'static str; 2],
     visits: u64,
 }
@@ -58,8 +58,8 @@ impl BetterBlame {
     }
 }
 
-/// The points of a function for which synthesis found no entry at a level, at most so many, lowest
-/// ranks first. Cost: near linear in the versions.
+/// At most `most` points of a function for which synthesis found no entry at a level, lowest ranks
+/// first. Cost: near linear in the versions.
 ///
 /// # Panics
 /// If the mappings lack the level.
@@ -92,12 +92,12 @@ pub fn ranked_gaps(
     gaps
 }
 
-/// Tests the blame at points of one function, as [`ranked_gaps`] gave them for the same pipeline,
-/// level and retry. Cost: the mappings of one version, one version for each rewrite that the log
-/// suggests, and a search bounded by the effort.
+/// Tests the blame at points of one function. `gaps` come from [`ranked_gaps`] for the same
+/// pipeline, level and retry. Cost: the mappings of one version, one version for each rewrite that
+/// the log suggests, and a search bounded by the effort.
 ///
 /// # Panics
-/// As [`derive::driver::derive()`], and if the points are others.
+/// As [`derive::driver::derive()`], and if `gaps` come from another version.
 pub fn check_blame(
     module: &Module,
     base: &Function,
@@ -124,7 +124,8 @@ pub fn check_blame(
         }
     }
     for (rewrite, points) in blamed {
-        // A rewrite that passes make however often it is left out mends nothing.
+        // `None`: the passes make the rewrite again whenever it is left out, so its absence mends
+        // no point.
         let fates = test.fates_without(rewrite, level, &points).unwrap_or_default();
         check.right += fates.iter().filter(|fate| fate.is_mended()).count() as u64;
     }
@@ -166,10 +167,10 @@ fn pass_of(secured: &Secured, culprit: &Culprit) -> &'static str {
     log.actions()[culprit.action].origin().pass()
 }
 
-/// A point of a sample, as the mappings tell of it.
+/// The record of a sampled point in the mappings.
 ///
 /// # Panics
-/// If it is not one of these mappings.
+/// If the mappings have no such record.
 fn unmapped<'a>(
     base: &Function,
     secured: &'a Secured,

@@ -48,7 +48,8 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 2;
 
 /// The names of the reconstruction levels, in the order of reports. The first five form a chain:
-/// the pool of each level contains that of the level before. `pure` and `full` do not exist yet.
+/// the pool of each level contains the pool of the level before. `pure` and `full` do not exist
+/// yet.
 pub const LEVELS: [&str; 7] = ["empty", "live", "live_e", "alias", "avail", "pure", "full"];
 
 /// One figure per level. A level that does not exist yet is `null` in JSON.
@@ -102,8 +103,8 @@ impl<T> PerLevel<T> {
         PerLevel(self.0.iter().map(|figure| figure.as_ref().map(&mut f)).collect())
     }
 
-    /// Adds the figures of `other` level by level. A figure that only one of them has stays as it
-    /// is.
+    /// Adds the figures of `other` level by level. If one side lacks a figure, the result takes the
+    /// figure of the other side.
     pub fn merge(&mut self, other: &PerLevel<T>, mut add: impl FnMut(&mut T, &T))
     where
         T: Clone,
@@ -298,8 +299,8 @@ impl FunctionReport {
 
 /// Figures about the mapping from one version to another.
 ///
-/// At a level, the entry of a point is the one in the mapping of that level. Without one, it is
-/// that of the nearest lower level in the chain. Shares relate to `points` - `unreachable`.
+/// At a level, the entry of a point comes from the mapping of that level, or else from the nearest
+/// lower level in the chain. Shares relate to `points` - `unreachable`.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct DirectionFigures {
     /// The number of points of the source version, unreachable points included.
@@ -334,8 +335,8 @@ impl DirectionFigures {
         self.points - self.unreachable
     }
 
-    /// Counts a point without an entry at another pass, `passes[1]`, than the one at which it was
-    /// counted. `visits` are its own.
+    /// Moves the blame for one point without an entry from `passes[0]` to `passes[1]`. `visits` are
+    /// the visits of the point.
     pub(crate) fn blame_another(&mut self, reason: &str, passes: [&str; 2], visits: u64) {
         move_count(&mut self.blame, passes, 1);
         if let Some(by_pass) = self.infeasible_by_pass.get_mut(reason) {
@@ -389,7 +390,7 @@ fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) 
     }
 }
 
-/// Moves a count from one key to another. A key without a count goes.
+/// Moves a count from one key to another, and removes a key whose count becomes 0.
 fn move_count(counts: &mut BTreeMap<String, u64>, [from, to]: [&str; 2], count: u64) {
     let Some(left) = counts.get_mut(from) else { return };
     let count = count.min(*left);
@@ -543,7 +544,7 @@ pub struct CheckedFunction {
     /// function with inlined code.
     pub rewrites: u64,
     /// The rewrites that the version lacks, so that entries hold. Empty for the mapping of a file,
-    /// which tells their numbers alone.
+    /// which lists only the numbers of rewrites.
     pub given_up: Vec<GivenUp>,
     /// Their number: of each stretch, the rewrites that the passes announced.
     pub refused: u64,

@@ -88,7 +88,7 @@ impl Section {
     }
 }
 
-/// A line of terms. Lines that go on have blanks in place of the term.
+/// A line of a list of terms. A continuation line has blanks in place of the term.
 fn colored_term(line: &str) -> String {
     match line.char_indices().nth(TERM) {
         Some((at, _)) => painted(TERM_STYLE, &line[..at]) + &line[at..],
@@ -139,7 +139,7 @@ fn colored_table(table: &TextTable) -> Vec<String> {
     each.collect()
 }
 
-/// The color of a share in percent. `None` for a cell that is none.
+/// The color of a share in percent. `None` if the cell holds no share.
 fn grade(cell: &str) -> Option<Style> {
     let share: f64 = cell.parse().ok()?;
     let color = match share {

@@ -2,13 +2,13 @@
 //!
 //! [`Lines`] answers for the functions of a module as they were imported; with the feature
 //! `source`, `wasm::SourceMap` does, from the debug info of a module. [`VersionLines`] answers for
-//! a version that passes made of one:
+//! a version that passes made from an imported function:
 //!
-//! - An instruction that passes left or moved has the line that it had.
-//! - An instruction that passes added has the line of the first instruction whose result they
-//!   replaced by its result: the shift that stands for a product is at the product.
-//! - In inlined code, an instruction has the line of the one that it is a copy of.
-//! - Any other has none, and neither have instructions for which the compiler named none.
+//! - An instruction that passes kept or moved keeps its line.
+//! - An added instruction has the line of the first instruction whose result it replaced. Example:
+//!   the shift that replaces a product has the line of the product.
+//! - In inlined code, a copied instruction has the line of its original.
+//! - All other instructions, and instructions without debug info, have no line.
 
 use derive::inlining::Inlined;
 use ir::edit::{ActionKind, ActionLog};
@@ -76,7 +76,7 @@ pub fn line_of(lines: Option<&dyn Lines>, func: Func, inst: Inst) -> Option<Line
 pub struct VersionLines<'a> {
     lines: &'a dyn Lines,
     func: Func,
-    /// The instructions that stand for another one of an imported function.
+    /// For added or copied instructions: the function and the instruction whose line they have.
     home: BTreeMap<Inst, (Func, Inst)>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> VersionLines<'a> {
         VersionLines { lines, func, home: BTreeMap::new() }
     }
 
-    /// The lines of a version that a log leads to from the imported function. Cost: linear in the
+    /// The lines of the version that a log makes from the imported function. Cost: linear in the
     /// log.
     pub fn of_derived(
         lines: &'a dyn Lines,
@@ -110,8 +110,8 @@ impl<'a> VersionLines<'a> {
         VersionLines { lines, func, home }
     }
 
-    /// The lines of a version with inlined code: of the copy, or of one that passes made of it.
-    /// Cost: linear in the version.
+    /// The lines of a version with inlined code: the copy itself, or a version that passes made
+    /// from the copy. Cost: linear in the version.
     pub fn of_inlined(
         lines: &'a dyn Lines,
         func: Func,

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Entry;
 use unicode_width::UnicodeWidthStr;
 
-/// The figures of one function: the version that makes these assumptions is made by a pipeline, and
-/// each assumption looked up in it. Cost: that of [`speculate()`], and of the pipeline once more.
+/// The figures of one function: runs the pipeline with these assumptions, and looks each assumption
+/// up in the resulting version. Cost: one [`speculate()`] and one more run of the pipeline.
 ///
 /// # Errors
 /// As [`speculate()`].
@@ -84,7 +84,7 @@ struct Fates<'a> {
 impl<'a> Fates<'a> {
     fn new(base: &'a Function, made: &Speculative) -> Fates<'a> {
         let exits = made.exits.iter().filter_map(|exit| {
-            // `Speculative::exit` would search all exits for each.
+            // `Speculative::exit` would search all exits for each assumption.
             let entry = made.backward.get(&exit.to).and_then(|m| m.entry(Point::before(exit.inst)));
             let entry = entry.expect("each assumption has an exit");
             Some((exit.assumption?, price(base, exit, entry)))

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// The width of names in sentences, in columns.
 const NAME: usize = 44;
 
-/// The name of the pipeline of these passes, as `--pipeline` takes it: `O1` for the passes of `O1`,
-/// `O1,thread` where another one follows, else the names of the passes, separated by commas. Cost:
-/// linear.
+/// The name of the pipeline of these passes, in the syntax of `--pipeline`: `O1` for the passes of
+/// `O1`, `O1,thread` if `thread` follows them, and otherwise the names of the passes, separated by
+/// commas. Cost: linear.
 pub fn pipeline_name(passes: &[String]) -> String {
     if InlinePlan::o3().names().iter().eq(passes) {
         return O3.to_owned();
@@ -46,8 +46,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
 }
 
-/// Two sentences about a report for readers who know no term of it: the question that was asked,
-/// and the result.
+/// Two sentences about a report for readers who know none of its terms: the question and the
+/// result.
 pub fn summary(report: &Report) -> [String; 2] {
     let path = shortened(&report.program.path, NAME);
     let pipeline = pipeline_words(&report.pipeline);

@@ -8,7 +8,7 @@ pub(crate) struct TextTable {
     label: usize,
     columns: Vec<usize>,
     rows: Vec<TableRow>,
-    /// The number of rows dropped; a line at the end then tells it.
+    /// The number of dropped rows, which a line at the end reports.
     dropped: usize,
 }
 
@@ -93,7 +93,7 @@ impl TextTable {
     /// Drops rows at the end, until the table has `over` lines less or no more than `least` rows
     /// below its headings. A last line tells the number of rows dropped so far.
     pub(crate) fn shorten(&mut self, over: usize, least: usize) {
-        // One row more goes, for the line that tells.
+        // Drop one more row, to make room for the line with the number of dropped rows.
         let kept = self.rows.len().saturating_sub(over + 1).max(self.heads() + least);
         self.truncate(kept);
     }

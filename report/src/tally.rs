@@ -71,8 +71,8 @@ impl<'a> Tally<'a> {
     pub(super) fn take_level(&mut self, level: usize, made: &CertifiedMapping) {
         self.figures.points = made.points as u64;
         self.figures.unreachable = made.unreachable as u64;
-        // An entry of this level replaces that of a lower one, which remains where this level has
-        // none.
+        // An entry of this level replaces the entry of a lower level; a point without an entry at
+        // this level keeps the lower one.
         for (point, entry) in made.mapping.shared_entries() {
             self.used.insert(point, EntryCost::of(entry, self.source.arguments()));
         }

@@ -147,7 +147,7 @@ fn checked_table(label: &str, checked: &CheckCounts, without: Option<&CheckCount
 /// The most rewrites given up that a text lists.
 const MOST_GIVEN_UP: usize = 24;
 
-/// A list of the rewrites given up, function by function. `None` if there are none.
+/// A list of the rewrites given up, function by function. `None` without such rewrites.
 pub(super) fn given_up_section<'f>(
     refused: u64,
     functions: impl Iterator<Item = (&'f str, &'f [GivenUp])>,

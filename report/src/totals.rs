@@ -50,7 +50,8 @@ fn direction_totals(
     DirectionTotals { sum, share, share_largest }
 }
 
-/// The shares over several functions. A level has no figure if no function has a reachable point.
+/// The shares over several functions. A level lacks a figure if all points of all functions are
+/// unreachable.
 fn shares<'a>(directions: impl Iterator<Item = &'a DirectionFigures>) -> PerLevel<FeasibleShare> {
     let directions: Vec<&DirectionFigures> = directions.collect();
     let mut shares = PerLevel::default();

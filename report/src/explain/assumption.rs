@@ -17,16 +17,16 @@ use std::fmt;
 /// The most places that an error names.
 const PLACES: usize = 5;
 
-/// Why the assumptions at a place are not explained.
+/// The reason why the assumptions at a place cannot be explained.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AssumptionError {
     /// The profile suggests none there.
     NoneThere {
-        /// The place asked for.
+        /// The place in the question.
         asked: String,
         /// The first places with suggestions.
         places: Vec<String>,
-        /// The number of further ones.
+        /// The number of further places.
         more: usize,
     },
     /// The function cannot make the assumptions suggested.
@@ -53,8 +53,8 @@ impl std::error::Error for AssumptionError {}
 /// The question about a place.
 #[derive(Clone, Copy, Debug)]
 pub struct AssumptionQuestion<'a> {
-    /// A place of the base, as in [`super::Question::point`]. A value also denotes the assumptions
-    /// about it.
+    /// A place of the base, in the notation of [`super::Question::point`]. A value also denotes the
+    /// assumptions about it.
     pub point: &'a str,
     /// The suggestions for the function, all of which the version assumes.
     pub suggestions: &'a [Suggestion],
@@ -64,8 +64,7 @@ pub struct AssumptionQuestion<'a> {
     pub pins: Pins,
 }
 
-/// Explains the assumptions at a place of a function. Cost: that of
-/// [`derive::speculate::speculate`].
+/// Explains the assumptions at a place of a function. Cost: one [`derive::speculate::speculate`].
 ///
 /// # Errors
 /// If there is no suggestion at the place; the message names places with suggestions. If the

@@ -1,9 +1,9 @@
-//! Tells where the two versions of a pair are not proved alike: the anchor and its operand, the two
-//! terms, and the action that made them differ.
+//! Finds the places at which the two versions of a pair are not proved alike: the anchor and its
+//! operand, the two terms, and the action that made the versions differ.
 //!
 //! The operands of an anchor often differ because of something further up. Example: `%c` is `neg
 //! %b` in both versions, and a pass has replaced `%b` by `%a`. The operand of the call is `%c` in
-//! both, and the action to blame is about `%b`. So the search goes up from the operand, through
+//! both, and the action to blame is about `%b`. So the search climbs from the operand, through
 //! definitions that both versions have. It ends where no operand differs.
 
 use super::words::Told;
@@ -99,7 +99,7 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// An operand of an instruction that both versions have, in each version.
+    /// An operand of a common instruction, by version.
     fn operands(&self, inst: Inst, index: u32) -> Option<Pair<Value>> {
         let of = |side: Side| {
             let f = self.f(side);
@@ -128,8 +128,8 @@ impl<'a> Differences<'a> {
         self.class(Side::Before, pair.before) != self.class(Side::After, pair.after)
     }
 
-    /// The values furthest up that make two values differ: the search goes on through operands of
-    /// alike definitions, and through arguments of a parameter that both versions have.
+    /// The values furthest up that make two values differ. The search continues through the
+    /// operands of alike definitions, and through the arguments of common parameters.
     fn roots(&self, mut values: Pair<Value>) -> Pair<Value> {
         let mut seen = BTreeSet::new();
         while seen.len() < MAX_STEPS && seen.insert((values.before, values.after)) {
@@ -143,7 +143,7 @@ impl<'a> Differences<'a> {
         values
     }
 
-    /// The pairs of values that two values are made of, if their definitions are alike.
+    /// The pairs of operands of two values, if their definitions are alike.
     fn above(&self, Pair { before, after }: Pair<Value>) -> Vec<Pair<Value>> {
         let [a, b] = Side::BOTH.map(|side| self.f(side));
         match (a.value_def(before), b.value_def(after)) {

@@ -1,7 +1,7 @@
 //! Explains one point of a version with inlined code, or of its base.
 //!
-//! An entry out of the version is composed of three steps, and so is one into it. The reason why a
-//! point has none is that of the step that is missing.
+//! Entries into and out of the version are composed of three steps. A point without an entry
+//! reports the reason of its missing step.
 
 use super::words::Told;
 use super::{
@@ -31,9 +31,9 @@ use transition::{Refusal, Side};
 /// A question about a version with inlined code.
 #[derive(Clone, Copy, Debug)]
 pub struct InliningQuestion<'a> {
-    /// The point, as in [`super::Question::point`].
+    /// The point, in the notation of [`super::Question::point`].
     pub point: &'a str,
-    /// The directions to answer for, in this order: into the version, and out of it.
+    /// The directions to answer for, in this order: into the version, and out of the version.
     pub headings: &'a [Side],
     /// The lines of the source, if they are known.
     pub lines: Option<&'a dyn Lines>,
@@ -47,7 +47,7 @@ pub struct InliningQuestion<'a> {
 /// have meant.
 ///
 /// # Panics
-/// If the steps are those of another inlining.
+/// If the steps belong to another inlining.
 pub fn explain_inlined(
     module: &Module,
     made: &Inlined,
@@ -93,7 +93,8 @@ pub fn explain_inlined(
     Ok(question.headings.iter().map(answer).collect())
 }
 
-/// Whether a version has the instruction that `asked` denotes in the other. A value does not count.
+/// Whether a version has the instruction that `asked` denotes in the other version. A value does
+/// not count.
 fn has_same(version: Shown<'_>, asked: &str, point: Point) -> bool {
     !asked.trim_start().starts_with('%') && version.version.version.has_inst(point.inst())
 }
@@ -131,7 +132,7 @@ impl InlinedTeller<'_> {
         Shown { name, version }
     }
 
-    /// The place of an instruction in the last of the versions that has it.
+    /// The place of an instruction in the last version that has the instruction.
     fn stands(&self, inst: Inst) -> PointPlace {
         let names = ["opt", "copy", "cleaned", "base"];
         let versions = names.map(|name| self.shown(name));
@@ -210,7 +211,7 @@ impl InlinedTeller<'_> {
     }
 
     fn entry(&self, entry: &Entry) -> ExplainedEntry {
-        // What happened to the value behind the inlining says more than that it was inlined.
+        // An action behind the inlining says more about the value than the inlining itself.
         let since = |value| {
             let mut told = [&self.told[1], &self.told[2]].into_iter();
             told.find_map(|told| told.history.of_value(value).map(|number| told.done(number)))
@@ -265,7 +266,7 @@ impl InlinedTeller<'_> {
         }
     }
 
-    /// Why a reachable point has no entry, or that it is unreachable.
+    /// The status of a point without an entry, and the reason.
     fn lost(&self, heading: Side, point: Point) -> Lost {
         let pairs = &self.steps.pairs;
         let refused = match heading {
@@ -294,7 +295,7 @@ impl InlinedTeller<'_> {
         })
     }
 
-    /// Why a step of a pair is missing at a point. `None` if it is not.
+    /// The reason why a step of a pair is missing at a point. `None` if the point has the step.
     fn missing(
         &self,
         point: Point,
@@ -320,7 +321,8 @@ impl InlinedTeller<'_> {
         Some((PointStatus::Unproved, why, Some(step)))
     }
 
-    /// Why an entry into the cleaned version does not lead on.
+    /// The reason why an entry into the cleaned version cannot be extended into the copy or the
+    /// optimized version.
     fn not_entered(&self, point: Point) -> Option<Lost> {
         let (_, refusal) = self.steps.refused.0.iter().find(|(refused, _)| *refused == point)?;
         let landing = self.steps.pairs[0].before.mapping.entry(point)?.target.inst();
@@ -344,8 +346,8 @@ impl InlinedTeller<'_> {
         Some((PointStatus::None, why, Some("copy to opt")))
     }
 
-    /// Why an instruction of the cleaned version has no place in the copy: the call of inlined code
-    /// before it does not return, or it has several.
+    /// The reason why an instruction of the cleaned version has no unique place in the copy: a
+    /// preceding inlined call does not return, or the instruction has several copies.
     fn no_place(&self, inst: Inst, refusal: Refusal) -> Lost {
         let (copy, cleaned) = (self.shown("copy"), self.shown("cleaned").version.version);
         let copies = &self.made.copies;
@@ -366,7 +368,7 @@ impl InlinedTeller<'_> {
         (PointStatus::None, why, Some("cleaned to copy"))
     }
 
-    /// Why an entry into the copy does not lead on to frames.
+    /// The reason why an entry into the copy cannot be extended to frames.
     fn not_left(&self, point: Point) -> Option<Lost> {
         let (_, refusal) = self.steps.refused.1.iter().find(|(refused, _)| *refused == point)?;
         let landing = self.steps.pairs[1].after.mapping.entry(point)?.target.inst();
@@ -406,7 +408,7 @@ impl InlinedTeller<'_> {
         Some((PointStatus::None, why, Some("copy to frames")))
     }
 
-    /// A value of a version that the step before does not provide.
+    /// The reason for a value of a version that the previous step does not provide.
     fn not_provided(
         &self,
         refusal: Refusal,

@@ -43,7 +43,7 @@ fn answer_lines(answer: &InlinedAnswer, lines: &mut TextLines) {
         frames_lines(frames, lines);
     }
     if let Some(why) = &answer.why {
-        // The value that is missing is one of the version that the step leads to.
+        // The missing value belongs to the version that the step leads to.
         let to = match answer.step {
             Some("base to cleaned") => "the cleaned version",
             Some("cleaned to copy" | "opt to copy") => "the copy",
@@ -68,8 +68,8 @@ fn answer_lines(answer: &InlinedAnswer, lines: &mut TextLines) {
     }
 }
 
-/// The code that a point belongs to, and the calls that it is inlined for. One activation alone is
-/// the function itself, and goes without saying.
+/// The activations that a point stands for: its code, and the calls that contain it. A single
+/// activation is the function itself, and is not printed.
 fn code_of(activations: &[ActivationPlace], lines: &mut TextLines) {
     let inlined = if activations.len() > 1 { activations } else { &[] };
     for (number, activation) in inlined.iter().enumerate() {
@@ -78,7 +78,7 @@ fn code_of(activations: &[ActivationPlace], lines: &mut TextLines) {
     }
 }
 
-/// An activation and the instruction where it is, on one line if both fit.
+/// An activation and its current instruction, on one line if both fit.
 fn activation_line(label: &str, activation: &ActivationPlace, lines: &mut TextLines) {
     let at = &activation.place;
     let name = shortened(&activation.function, WIDTH / 2);
@@ -103,7 +103,7 @@ fn frames_lines(entry: &ExplainedFrames, lines: &mut TextLines) {
     lines.words("cost", &cost(&entry.price));
 }
 
-/// The values that an activation gets. Those of the same name are listed together.
+/// The values that an activation gets. Values of the same name are listed together.
 fn frame_lines(frame: &ExplainedFrame, lines: &mut TextLines) {
     let (same, others): (Vec<_>, Vec<_>) = frame.set.iter().partition(|set| set.value == set.from);
     for (number, set) in others.iter().enumerate() {

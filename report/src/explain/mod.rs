@@ -253,13 +253,13 @@ impl Teller<'_, '_> {
     }
 
     /// Whether the source version has the instruction that `asked` denotes in the other version. A
-    /// value does not count: the instruction may define another value here.
+    /// name of a value does not count: the instruction may define another value in this version.
     fn has_same(&self, asked: &str, point: Point) -> bool {
         !asked.trim_start().starts_with('%') && self.from.version.version.has_inst(point.inst())
     }
 
-    /// The entry used at a level, and the level of its mapping. That is the level itself or the
-    /// nearest lower level with an entry.
+    /// The entry used at a level, and the level of its mapping: the level itself or the nearest
+    /// lower level with an entry.
     fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
         let levels = self.index.certified.levels.iter().rev().filter(|made| made.level <= level);
         levels
@@ -327,7 +327,7 @@ impl Teller<'_, '_> {
         )
     }
 
-    /// The answer for a point that the target version has and the source version lacks.
+    /// The answer for a point of the target version that the source version lacks.
     fn absent(&self, asked: &str, elsewhere: Point) -> PointAnswer {
         let why = why_absent(self.told, [self.from, self.to], asked, elsewhere);
         let levels = PerLevel::default();

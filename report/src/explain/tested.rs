@@ -1,5 +1,5 @@
-//! Tests the blame of answers: whether the point has an entry without the rewrites that are
-//! blamed.
+//! Tests the blame of answers: whether the point gains an entry if the pipeline omits the blamed
+//! rewrites.
 
 use super::words::Told;
 use super::{Question, point};
@@ -12,9 +12,9 @@ use ir::{Function, Module};
 use passes::Pipeline;
 use transition::Side;
 
-/// Searches, for each answer without an entry, a smallest set of rewrites without which the point
-/// has one, and blames these. The answers must be those of [`super::explain`] to the question.
-/// Cost: bounded by the effort.
+/// Searches, for each answer without an entry, a smallest set of rewrites to omit so that the point
+/// gains an entry. Blames the rewrites of this set. `answers` must come from [`super::explain`] for
+/// the same question. Cost: bounded by the effort.
 ///
 /// # Panics
 /// As [`super::explain`], or if the pipeline is not the one of the version.
@@ -50,8 +50,8 @@ pub fn test_blame(
                 continue;
             }
         };
-        // Mapped without the other points, this one has an entry. A limit of the whole mapping is
-        // to blame, which the reason names, and no rewrite.
+        // Mapped alone, this point has an entry. Not a rewrite is to blame but a limit of the whole
+        // mapping, which the reason names.
         if culprits.is_empty() {
             continue;
         }

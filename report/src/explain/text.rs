@@ -53,7 +53,7 @@ impl TextLines {
         self.0.push(format!("{label:<LABEL$}{}", shortened(text, WIDTH - LABEL)));
     }
 
-    /// Adds the name of the function, and the one that it has in the source if that is another.
+    /// Adds the name of the function, and its name in the source if the names differ.
     pub(super) fn function(&mut self, name: &str, in_source: Option<&str>) {
         let in_source = in_source.filter(|in_source| *in_source != name);
         let in_source = in_source
@@ -294,7 +294,7 @@ fn blame(label: &str, done: &PassAction, lines: &mut TextLines) {
     lines.words("", &done.action);
 }
 
-/// Adds the levels at which the point has an entry and those at which it has none.
+/// Adds the levels with an entry and the levels without an entry.
 fn levels(answer: &PointAnswer, lines: &mut TextLines) {
     let with = |wanted: bool| -> Vec<&str> {
         answer

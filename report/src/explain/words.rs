@@ -45,8 +45,8 @@ impl Told<'_> {
         )
     }
 
-    /// An instruction as the base has it, and its id. After a fold the optimized version has a jump
-    /// instead of the branch.
+    /// The text of an instruction in the base, and its id. After a fold, the optimized version has
+    /// a jump instead of the branch.
     fn inst_before(&self, inst: Inst) -> String {
         match self.base.version.has_inst(inst) {
             true => format!("{inst} ({})", self.base.text.inst_up_to(inst, INST)),
@@ -61,7 +61,7 @@ impl Told<'_> {
         version.is_some_and(|v| v.version.inst(inst).results.is_empty())
     }
 
-    /// The block that contains an instruction, in the first of these versions that has it.
+    /// The block of an instruction, in the first of `versions` with this instruction.
     fn home(&self, inst: Inst, versions: [&NamedVersion<'_>; 2]) -> Option<String> {
         let version = versions.into_iter().find(|v| v.version.has_inst(inst))?;
         Some(version.text.block(version.version.inst_block(inst)))

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use transition::frames::{Frame, FrameEntry, FramePlace};
 
 /// Lists the entries of a version with inlined code: every reachable point of the base with its
-/// entry into the version, and every reachable point of the version with its entry into frames, or
-/// the reason why there is none. Cost: linear in the entries and in the functions of frames.
+/// entry into the version, and every reachable point of the version with its entry into frames. A
+/// point without an entry has the reason. Cost: linear in the entries and in the functions of
+/// frames.
 pub fn frames(module: &Module, made: &Inlined) -> String {
     frames_with_lines(module, made, None)
 }
@@ -106,7 +107,7 @@ impl<'a> NamedVersion<'a> {
     }
 }
 
-/// The place of a frame, as in `@f body:2 inst7`, or `@f within body:2 inst7`.
+/// The place of a frame: `@f body:2 inst7`, or `@f within body:2 inst7`.
 fn place(frame: &Frame, base: &NamedVersion<'_>) -> String {
     let (name, at) = (base.version.name(), base.point(Point::before(frame.at.inst())));
     match frame.at {

@@ -198,7 +198,7 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     }
 }
 
-/// The headings: those over several columns, and those by which the table sorts.
+/// The headings: groups over several columns, then the columns by which the table sorts.
 fn head(columns: &[&FunctionColumn]) -> Markup {
     html! {
         tr {

@@ -1,4 +1,4 @@
-//! Prints the report as one page for a browser, which needs nothing else.
+//! Prints the report as one self-contained page for a browser.
 //!
 //! The page has the figures of the text, plots of them, and a view of each function that the
 //! pipeline changed. Without its script the page still shows all figures; the views need the
@@ -160,9 +160,9 @@ fn script() -> String {
     format!("'use strict';\n{{\n{}}}\n", SCRIPTS.concat())
 }
 
-/// A page with a title and a body. With `active`, the page has the script. The policy lets the
-/// browser load nothing and run this script alone, by its digest: a name that were taken for markup
-/// could still not act.
+/// A page with a title and a body. With `active`, the page has the script. The content policy lets
+/// the browser load nothing and run this script alone, by its digest. Even a name that the browser
+/// mistakes for markup cannot run code.
 fn document(title: &str, body: &Markup, active: bool) -> String {
     let title = shown(title);
     let script = active.then(script);

@@ -1,8 +1,8 @@
 //! Plots: the costs of entries as distributions, and functions by size and share.
 //!
 //! `plotters` draws axes, grids and bars. It draws in fixed colors, which [`themed`] replaces by
-//! those of the color scheme. The points of functions are links, which it cannot draw: it gives
-//! their places on the page.
+//! the colors of the color scheme. It cannot draw links, so this module places the linked points of
+//! functions itself, at coordinates that `plotters` computes.
 
 use super::names::{address, shown_name};
 use crate::schema::{DirectionFigures, FunctionReport, LEVELS, Report, Spread};
@@ -10,7 +10,7 @@ use maud::{Markup, PreEscaped, html};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-/// Colors that stand for those of the style.
+/// Placeholder colors, which [`themed`] replaces by the colors of the style.
 const TEXT: RGBColor = RGBColor(1, 2, 3);
 const GRID: RGBColor = RGBColor(1, 2, 4);
 const FILL: RGBColor = RGBColor(1, 2, 5);

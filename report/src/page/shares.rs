@@ -29,7 +29,7 @@ pub(super) fn shares(report: &Report) -> Markup {
     }
 }
 
-/// A share in percent. A small one is not nothing.
+/// A share in percent. A positive share below 0.05 % prints as `under 0.1 %`, not as 0.
 fn percent(share: f64) -> String {
     match share {
         small if small > 0.0 && small < 0.05 => "under\u{a0}0.1\u{a0}%".to_owned(),

@@ -27,8 +27,8 @@ impl FunctionPage {
         FunctionPage { number: 0, data: packed(&(view, figures)) }
     }
 
-    /// The view with other figures of the function: a test of blame may correct them. Cost: linear
-    /// in the view.
+    /// The view with new figures of the function, which a test of blame may have corrected. Cost:
+    /// linear in the view.
     #[must_use]
     pub fn with_figures(&self, figures: &FunctionReport) -> FunctionPage {
         let bytes = STANDARD.decode(&self.data).expect("it was encoded here");

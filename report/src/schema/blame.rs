@@ -1,27 +1,28 @@
 //! The test of blame in the document of `osier report`.
 
-/// The counts of a test of blame, of a sample of the points without an entry at the level of the
-/// report: whether they have one without the rewrite that the log suggests, and without how many
-/// rewrites they have one. The last five add up to `points`.
+/// The counts of a test of blame, over a sample of the points without an entry at the report's
+/// level. The test omits rewrites and asks which points then have an entry. The last five counts
+/// add up to `points`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct BlameCheck {
     /// The points of the sample.
     pub points: u64,
-    /// Those of them that have an entry in a version made without the rewrite that the log
-    /// suggests, and those that this version lacks or never reaches.
+    /// The sampled points whose suggested rewrite is to blame: in a version without this rewrite,
+    /// they have an entry, are unreachable or do not exist.
     pub right: u64,
-    /// Those of them for which the log suggests no action.
+    /// The sampled points for which the log suggests no action.
     pub unnamed: u64,
-    /// Those of them that have an entry without one rewrite, be it this one or another.
+    /// The sampled points that gain an entry if the pipeline omits a single rewrite, suggested or
+    /// not.
     pub one: u64,
-    /// Those of them that have an entry without two or three rewrites together.
+    /// The sampled points that gain an entry if the pipeline omits two or three rewrites together.
     pub few: u64,
-    /// Those of them that have an entry without a set of more rewrites.
+    /// The sampled points that gain an entry if the pipeline omits four or more rewrites together.
     pub many: u64,
-    /// Those of them for which the search found no set, or that have an entry when they are mapped
-    /// without the other points: then a limit of the whole mapping is to blame, and no rewrite.
+    /// The sampled points for which the search found no set of rewrites. Also the points that have
+    /// an entry when mapped alone: then a limit of the whole mapping is to blame, not a rewrite.
     pub not_found: u64,
-    /// Those of them whose search ended at its bound on work.
+    /// The sampled points whose search ended at its bound on work.
     pub over_work: u64,
 }
 
@@ -39,7 +40,7 @@ impl BlameCheck {
         self.over_work += over_work;
     }
 
-    /// Counts points with one answer: without so many rewrites they have an entry.
+    /// Counts points that gain an entry if the pipeline omits this number of rewrites.
     pub(crate) fn add_found(&mut self, rewrites: usize, points: u64) {
         let count = match rewrites {
             0 => &mut self.not_found,

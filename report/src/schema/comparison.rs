@@ -21,8 +21,8 @@ impl<T: PartialEq> Change<T> {
 
 /// The changes from an older report to a newer one, for one pipeline.
 ///
-/// Sums cover the functions that the pipeline changed, as in [`super::Totals`]. If one of the
-/// reports was interrupted, they cover only functions that both reports have.
+/// Sums cover the functions that the pipeline changed (see [`super::Totals`]). If a report was
+/// interrupted, sums cover only the functions common to both reports.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The path of the older document in the form in which the user gave it.
@@ -37,16 +37,16 @@ pub struct Comparison {
     pub interrupted: Change<bool>,
     /// Whether an option selected the functions that are compared.
     pub selected: bool,
-    /// The number of functions that are compared: all, those that are selected, or the common ones
-    /// after an interrupt.
+    /// The number of compared functions: all functions, the selected functions, or the common
+    /// functions after an interrupt.
     pub compared: Change<u64>,
     /// From the base to the optimized version.
     pub forward: ComparedDirection,
     /// From the optimized version to the base.
     pub backward: ComparedDirection,
-    /// The functions whose number of points without an entry changed, and those that only one
-    /// report has. The function that lost most points comes first; functions that lost equally
-    /// many are in the order of the newer report, with those that are gone behind.
+    /// The functions whose number of points without an entry changed, and the functions that only
+    /// one report has. The function that lost most points comes first. Ties follow the order of the
+    /// newer report; functions missing there come last.
     pub functions: Vec<ComparedFunction>,
     /// The size of the bases.
     pub base: Change<Size>,
@@ -122,7 +122,7 @@ pub enum FunctionFate {
 }
 
 impl FunctionFate {
-    /// The name, as in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             FunctionFate::Lost => "lost",

@@ -19,7 +19,7 @@ pub struct Explanation {
     pub pipeline: Vec<String>,
     /// The level of the mappings.
     pub level: String,
-    /// The point in the form in which the user asked for it.
+    /// The point, as the user wrote it.
     pub asked: String,
     /// The rewrites that the optimized version lacks, so that entries hold.
     pub given_up: Vec<GivenUp>,
@@ -36,12 +36,12 @@ pub struct PointAnswer {
     pub status: PointStatus,
     /// The point. `null` if the source version lacks it.
     pub point: Option<PointPlace>,
-    /// The entry of the point. `null` if it has none.
+    /// The entry of the point, or `null`.
     pub entry: Option<ExplainedEntry>,
     /// The reason why the point has no entry. `null` if it has one.
     pub why: Option<Why>,
-    /// Whether the point has an entry at each level. As in `osier report`, an entry of a lower
-    /// level counts. All are `null` if the source version lacks the point or the point is
+    /// Whether the point has an entry at each level. An entry of a lower level counts, as for
+    /// `osier report`. All are `null` if the source version lacks the point or the point is
     /// unreachable.
     pub levels: PerLevel<bool>,
 }
@@ -77,9 +77,9 @@ pub struct InliningExplanation {
     pub pipeline: Vec<String>,
     /// The level of the mappings.
     pub level: String,
-    /// The point in the form in which the user asked for it.
+    /// The point, as the user wrote it.
     pub asked: String,
-    /// The number of calls in the place of which inlined code stands.
+    /// The number of calls that inlined code replaces.
     pub calls: u64,
     /// The answers, one per requested direction, forward first.
     pub answers: Vec<InlinedAnswer>,
@@ -88,19 +88,20 @@ pub struct InliningExplanation {
 /// The answer for one direction.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct InlinedAnswer {
-    /// `forward`, from the base to the optimized version, or `backward`, out of it.
+    /// `forward`, from the base to the optimized version, or `backward`, out of the optimized
+    /// version.
     pub direction: &'static str,
     /// The status of the point.
     pub status: PointStatus,
     /// The point. `null` if the source version lacks it.
     pub point: Option<PointPlace>,
-    /// The code that the point belongs to: the function inlined there before an instruction, and
+    /// The activations that the point stands for: the inlined function before an instruction, then
     /// its callers within their calls, outermost last. Empty for a point of the base, and if no
     /// code of the copy follows in the block of the point.
     pub code_of: Vec<ActivationPlace>,
-    /// The entry forward. `null` if there is none, or backward.
+    /// The entry of the direction `forward`. `null` without an entry, and for `backward`.
     pub entry: Option<ExplainedEntry>,
-    /// The entry backward. `null` if there is none, or forward.
+    /// The entry of the direction `backward`. `null` without an entry, and for `forward`.
     pub frames: Option<ExplainedFrames>,
     /// The reason why the point has no entry. `null` if it has one.
     pub why: Option<Why>,
@@ -115,10 +116,11 @@ pub struct InlinedAnswer {
 pub struct ActivationPlace {
     /// The name of the function.
     pub function: String,
-    /// Whether the activation waits within the instruction, a call. It stands before it otherwise.
+    /// Whether the activation waits within the instruction, a call. Otherwise the activation is
+    /// about to execute the instruction.
     pub waits: bool,
-    /// The place, in the base. In `code_of` it may be one of the cleaned version of the function
-    /// itself, which the passes before the inlining have added.
+    /// The place in the base. In `code_of`, also a place of the function's own cleaned version, at
+    /// an instruction that the passes before the inlining have added.
     pub place: PointPlace,
 }
 
@@ -246,7 +248,7 @@ pub struct SetValue {
     pub from: String,
     /// The definition of the value in the target version.
     pub defined: String,
-    /// The first action that concerns the value. `null` if there is none.
+    /// The first action that concerns the value, or `null`.
     pub since: Option<PassAction>,
 }
 
@@ -282,19 +284,19 @@ pub struct Why {
     pub unproved: Option<UnprovedPlace>,
     /// The action to blame. `null` if none can be named.
     pub blame: Option<PassAction>,
-    /// Whether the point has an entry without the rewrites that are blamed. `null` if that was not
-    /// tested.
+    /// Whether the point gains an entry if the pipeline omits the blamed rewrites. `null` if that
+    /// was not tested.
     pub tested: Option<TestedBlame>,
 }
 
-/// A test of blame: the pipeline ran again without the rewrites that are blamed.
+/// A test of blame: the pipeline ran again without the blamed rewrites.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct TestedBlame {
-    /// Whether the point has an entry without the rewrite of `blame` and those of `also` together,
-    /// and none without fewer of them. If not, `blame` is what the log alone suggests.
+    /// Whether the point gains an entry if the pipeline omits the rewrites of `blame` and `also`,
+    /// and no smaller set of them suffices. If false, `blame` is the suggestion of the log alone.
     pub mends: bool,
-    /// The further actions to blame, one for each rewrite. The pipeline makes some of these only in
-    /// the place of an earlier one.
+    /// The further actions to blame, one for each rewrite. The pipeline makes some of these
+    /// rewrites only if an earlier one is omitted.
     pub also: Vec<PassAction>,
     /// The number of versions that the test made.
     pub runs: u64,
@@ -303,8 +305,8 @@ pub struct TestedBlame {
     pub bound: Option<&'static str>,
 }
 
-/// A place at which the checker does not prove the two versions alike. It costs the entries at all
-/// points from which, or to which, a run passes it.
+/// A place at which the checker does not prove the two versions alike. Every entry from or to which
+/// a run passes this place is dropped.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct UnprovedPlace {
     /// The name of the check that fails.
@@ -321,7 +323,7 @@ pub struct UnprovedPlace {
     pub base_term: Option<String>,
     /// The term that describes the contents in the optimized version.
     pub opt_term: Option<String>,
-    /// The action that made them differ, as far as one can be named.
+    /// The action that made the versions differ; `null` if none can be named.
     pub blame: Option<PassAction>,
 }
 

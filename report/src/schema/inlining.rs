@@ -13,7 +13,8 @@ pub struct InliningReport {
     pub program: ReportedProgram,
     /// The passes, in order.
     pub pipeline: Vec<String>,
-    /// The selected functions in which nothing is inlined. The figures do not cover them.
+    /// The number of selected functions without inlined code. The figures do not cover these
+    /// functions.
     pub plain: u64,
     /// The functions with inlined code, in module order.
     pub functions: Vec<InlinedFunction>,
@@ -51,9 +52,9 @@ pub struct InlinedFunction {
 pub struct PointCounts {
     /// The reachable points.
     pub points: u64,
-    /// Those with a proved entry.
+    /// The points with a proved entry.
     pub entries: u64,
-    /// The others, by reason.
+    /// The points without an entry, by reason.
     pub lost: BTreeMap<&'static str, u64>,
 }
 
@@ -95,13 +96,13 @@ pub struct FramePrice {
 /// Figures about versions with inlined code.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct InliningFigures {
-    /// The calls in the place of which inlined code stands.
+    /// The calls that inlined code replaces.
     pub calls: u64,
     /// The points of the base, and the entries into the version.
     pub up: PointCounts,
-    /// The points of the version outside inlined code, and the entries out of it.
+    /// The points of the version outside inlined code, and their entries out of the version.
     pub own: PointCounts,
-    /// The points in inlined code, and the entries out of the version.
+    /// The points in inlined code, and their entries out of the version.
     pub inlined: PointCounts,
     /// The entries out of the version, by the number of activations they lead to.
     pub frames: BTreeMap<usize, FramePrice>,

@@ -40,19 +40,19 @@ pub struct CompiledCode {
 /// What the tiers of a run did. Times are seconds after the start of the run.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct RunTiering {
-    /// The code that was asked for, in the order of the questions.
+    /// The requested code, in the order of the requests.
     pub orders: Vec<TierOrder>,
     /// How often the run has waited for the policy.
     pub pauses: u64,
-    /// The time that it has waited in all, in seconds.
+    /// The total time of these pauses, in seconds.
     pub paused: f64,
-    /// The longest time that it has waited at once, in seconds.
+    /// The longest of these pauses, in seconds.
     pub longest_pause: f64,
     /// The visits that the interpreter has counted, by function.
     pub visits: Vec<VisitedFunction>,
 }
 
-/// Code that a run asked for.
+/// Code that a run requested.
 #[derive(Clone, PartialEq, Debug, Default, serde::Serialize)]
 pub struct TierOrder {
     /// The name of the function.
@@ -61,11 +61,12 @@ pub struct TierOrder {
     pub point: Option<String>,
     /// `base` or `optimized`.
     pub tier: &'static str,
-    /// Why: `calls`, `loop`, or `follow-up` for code that nobody asked for.
+    /// The reason: `calls`, `loop`, or `follow-up` for code that the policy compiles without a
+    /// request.
     pub why: &'static str,
-    /// The calls or visits until the question.
+    /// The calls or visits until the request.
     pub visits: u64,
-    /// When the run asked.
+    /// When the run requested the code.
     pub asked: f64,
     /// When the compiler began. `null` if it did not.
     pub begun: Option<f64>,
@@ -75,7 +76,7 @@ pub struct TierOrder {
     pub installed: Option<f64>,
     /// When the run entered the loop in the middle.
     pub entered: Option<f64>,
-    /// Why nobody needed it any more: `superseded`, `queue full` or `code full`.
+    /// Why the request was dropped: `superseded`, `queue full` or `code full`.
     pub dropped: Option<&'static str>,
 }
 
@@ -138,11 +139,11 @@ pub struct RunSeconds {
 /// The assumptions of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct RunSpeculation {
-    /// The versions made that assume.
+    /// The number of versions made with assumptions.
     pub versions: u64,
-    /// The assumptions in them.
+    /// The assumptions in these versions.
     pub assumptions: u64,
-    /// Those of them that pin a value.
+    /// The assumptions that pin a value.
     pub pinned: u64,
     /// The assumptions that a pass proved, or removed with code that never runs.
     pub settled: u64,
@@ -161,12 +162,12 @@ pub struct RunSpeculation {
 pub struct FailingAssumption {
     /// The name of the function.
     pub function: String,
-    /// The place and the fact, as in `head:2: %far is 0`.
+    /// The place and the fact. Example: `head:2: %far is 0`.
     pub assumption: String,
     /// The observation behind the assumption, such as `branch side never taken`.
     pub observed: &'static str,
     /// How often it failed.
     pub failures: u64,
-    /// Whether later versions of the function do without it, because it failed too often.
+    /// Whether later versions of the function omit the assumption because it failed too often.
     pub given_up: bool,
 }

@@ -16,11 +16,11 @@ pub struct SpeculationReport {
     pub pipeline: Vec<String>,
     /// The values that assumptions keep as operands: `on-demand`, `never` or `live`.
     pub pins: &'static str,
-    /// The visits of a place from which on assumptions were suggested there.
+    /// The least number of visits of a place for which assumptions were suggested.
     pub visits: u64,
     /// The functions for which the profile suggests assumptions, in module order.
     pub functions: Vec<SpeculatedFunction>,
-    /// Sums over these functions, by observation; those without a suggestion are absent.
+    /// Sums over these functions, by observation; observations without a suggestion are absent.
     pub observed: BTreeMap<String, AssumptionFigures>,
     /// Sums over these functions.
     pub totals: AssumptionFigures,
@@ -62,7 +62,7 @@ pub struct SpeculatedFunction {
 /// An assumption that a profile suggests, and its fate.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ReportedAssumption {
-    /// The place in the base, as in listings.
+    /// The place in the base, in the notation of listings.
     pub at: String,
     /// The value.
     pub value: String,
@@ -95,15 +95,14 @@ pub struct DropReason {
     pub text: String,
 }
 
-/// The price of a failing exit, and of providing for it.
+/// The price of an exit: to take it, and to keep values for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct ExitPrice {
-    /// The values that the version keeps for the exit alone, pins included, without function
-    /// arguments.
+    /// The values kept for this exit alone, pins included and function arguments excluded.
     pub kept: u64,
-    /// The function arguments that it keeps for the exit alone.
+    /// The function arguments kept for this exit alone.
     pub kept_args: u64,
-    /// The values that the assumption pins: kept while passes run, too.
+    /// The values that the assumption pins. Passes must preserve them, too.
     pub pins: u64,
     /// The steps and copies of the compensation code.
     pub chi: u64,
@@ -116,16 +115,16 @@ pub struct ExitPrice {
 pub struct AssumptionFigures {
     /// The assumptions suggested.
     pub suggested: u64,
-    /// Those that the optimized version makes, each with a proved exit.
+    /// The assumptions that the optimized version makes, each with a proved exit.
     pub exits: u64,
-    /// Those that the optimized version need not make.
+    /// The assumptions that the optimized version need not make.
     pub settled: u64,
-    /// Those dropped, by reason and then by the pass to blame.
+    /// The dropped assumptions, by reason and then by the pass to blame.
     pub dropped: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
-    /// Those with an exit that pins a value.
+    /// The assumptions with an exit that pins a value.
     pub pinned: u64,
-    /// The share of assumptions with an exit among those that need one, in percent. `null` if none
-    /// needs one.
+    /// Assumptions with an exit, in percent of the assumptions that need an exit. `null` if no
+    /// assumption needs an exit.
     pub share: Option<f64>,
     /// The kept values of exits, without function arguments.
     pub kept: Spread,
@@ -176,7 +175,7 @@ pub struct SpeculationExplanation {
     pub function: String,
     /// The passes, in order.
     pub pipeline: Vec<String>,
-    /// The place in the form in which the user asked for it.
+    /// The place, as the user wrote it.
     pub asked: String,
     /// The assumptions there, the most worthwhile first.
     pub assumptions: Vec<ExplainedAssumption>,
@@ -190,12 +189,12 @@ pub struct ExplainedAssumption {
     pub assumption: ReportedAssumption,
     /// Its place in the base.
     pub place: PointPlace,
-    /// Its instruction in the optimized version; `null` if that makes no such assumption.
+    /// The instruction in the optimized version; `null` if the version makes no such assumption.
     pub inst: Option<String>,
     /// The place of the instruction; `null` likewise.
     pub point: Option<PointPlace>,
     /// The values of the base that the assumption pins.
     pub pins: Vec<String>,
-    /// The entry that a run takes which leaves there; `null` likewise.
+    /// The entry of a run that leaves there; `null` likewise.
     pub entry: Option<ExplainedEntry>,
 }

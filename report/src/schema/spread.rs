@@ -3,8 +3,8 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The distribution of a whole number over points. JSON shows `mean` and `max`, which are `null`
-/// for no points, and `histogram`: the points in each of [`Spread::BUCKETS`], up to the last that
-/// has any.
+/// for no points, and `histogram`: the points in each of [`Spread::BUCKETS`], up to the last bucket
+/// with points.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Spread {
     sum: u64,

@@ -1,8 +1,8 @@
 //! Explains all points of a function at once, for the page of the report.
 //!
-//! A [`FunctionView`] has both listings, laid side by side, and the answer for each of their
-//! points: the one that [`explain`](super::explain) gives, at the same level. It is data for a
-//! script, so each string stands once in a table, and names and places refer to it.
+//! A [`FunctionView`] has both listings, side by side, and an answer for each point: the answer of
+//! [`explain`](super::explain) at the same level. It is data for a script, so each string stands
+//! once in a table, and names and places refer to it.
 
 mod align;
 mod reasons;
@@ -32,7 +32,7 @@ const INST: usize = 160;
 /// The most values of the other version that a value names as equal.
 const ALIKE: usize = 4;
 
-/// The level of a point that has no entry at any level.
+/// The level of a point without an entry at any level.
 const NO_LEVEL: u8 = LEVELS.len() as u8;
 
 /// The level of a point in code that is proved never to run.
@@ -41,7 +41,7 @@ const UNREACHABLE: u8 = NO_LEVEL + 1;
 /// How often the blocks of each version ran.
 pub(crate) type BlockVisits = Pair<SecondaryMap<Block, u64>>;
 
-/// What is known of a function besides its versions.
+/// The optional facts about a function: its visits and its lines.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ViewSurroundings<'a> {
     /// How often its blocks ran.
@@ -92,7 +92,7 @@ struct PointView {
     visits: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<Text>,
-    /// The price of the entry at each level from `level` up to that of the report.
+    /// The price of the entry at each level, from `level` up to the level of the report.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<Price>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +139,7 @@ struct SetView {
 #[derive(Clone, Debug, serde::Serialize)]
 struct WhyView {
     text: Text,
-    /// Headings and texts: the value that is missing, the place that blocks.
+    /// Headings and texts: the missing value, the blocking place.
     details: Vec<[Text; 2]>,
     /// The stamp of the action to blame.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ struct WhyView {
 struct ValueView {
     name: Text,
     defined: Text,
-    /// Values of the other version that are equal, the one of the same id first.
+    /// Equal values of the other version; the value of the same id comes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     alike: Vec<Text>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -322,7 +322,7 @@ impl Viewer<'_> {
         let changed = entry.assigns.iter().filter(|a| !a.is_identity());
         let same = entry.assigns.iter().filter(|a| a.is_identity());
         let replays = entry.replays.iter().map(|replay| {
-            // The store of a composed entry may be one of a version on the way.
+            // The store of a composed entry may belong to an intermediate version.
             let stands = match to.version.version.has_inst(replay.inst) {
                 true => to.version.place(Point::before(replay.inst)),
                 false => replay.inst.to_string(),
@@ -457,8 +457,8 @@ fn facts<'a>(teller: &Teller<'_, 'a>) -> Facts<'a> {
     levels.map(|made| (made.level, teller.mapping(made))).flat_map(of).collect()
 }
 
-/// The index in [`LEVELS`] of the first level at which a point has an entry. The point must have
-/// one at some level.
+/// The index in [`LEVELS`] of the first level at which a point has an entry. The point must have an
+/// entry at some level.
 fn first_level(teller: &Teller<'_, '_>, point: Point) -> u8 {
     let mut levels = teller.index.certified.levels.iter();
     let first = levels.find(|made| teller.mapping(made).mapping.has_entry(point));

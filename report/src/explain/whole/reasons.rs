@@ -40,8 +40,8 @@ impl<'a> CertifiedClaims<'a> {
         self.terms[side].get(&value).copied().unwrap_or(NO_TERM)
     }
 
-    /// At most `most` values of the other version that are claimed to equal a value, the one of the
-    /// same id first. A class may have as many values as the version.
+    /// At most `most` values of the other version that are claimed to equal a value; the value of
+    /// the same id comes first. A class may have as many values as the version.
     pub(super) fn alike(&self, side: Side, value: Value, most: usize) -> Vec<Value> {
         let term = self.get(self.term(side, value));
         let class = term.and_then(|term| self.classes[side.other()].get(&term.class));
@@ -61,7 +61,8 @@ impl<'a> CertifiedClaims<'a> {
         self.certificate.terms.get(id as usize)
     }
 
-    /// Why two terms stand for equal contents. `None` if the certificate does not claim it.
+    /// The reason why two terms stand for equal contents. `None` without such a claim in the
+    /// certificate.
     pub(super) fn why(&self, a: TermId, b: TermId) -> Option<String> {
         let (first, second) = (self.get(a)?, self.get(b)?);
         if first.class != second.class {
@@ -96,7 +97,7 @@ impl<'a> CertifiedClaims<'a> {
         }
     }
 
-    /// The reason why a term belongs to its class. `None` for the first of the class.
+    /// The reason why a term belongs to its class. `None` for the first term of the class.
     fn by(&self, term: &Term) -> Option<String> {
         let class = || self.get(term.class).and_then(literal);
         Some(match &term.by {
