@@ -1,10 +1,10 @@
-//! Writes mappings with their certificates as text, for other processes and programs; reads such
-//! files, and judges what they say.
+//! Writes mappings with their certificates as text, for other processes and programs. Reads such
+//! files, and judges their mappings.
 //!
 //! `docs/certificates.md` describes the format: one record per line, the first word names its kind,
-//! and numbers are decimal. [`write()`] writes one function, and [`write_copy`] one with inlined
-//! code; [`read`] reads a file. A reader derives the versions again and compares them line by line
-//! with those in the file.
+//! and numbers are decimal. [`write()`] writes one function, and [`write_copy`] a function with
+//! inlined code; [`read`] reads a file. A reader derives the versions again and compares them with
+//! the file line by line.
 
 mod read;
 mod read_copy;

@@ -1,5 +1,5 @@
-//! Reads exported mappings. Input is untrusted: errors name the line and the cause, and memory
-//! grows with the input only, never with a number that it claims.
+//! Reads exported mappings. Input is untrusted: errors name the line and the cause. Memory grows
+//! with the length of the input, never with a number that the input claims.
 
 use super::words::{ExportWords, Read, shortened};
 use super::{DIRECTIONS, MAGIC, SIDES, write};
@@ -36,14 +36,14 @@ pub struct Exported<'t> {
     pub pipeline: &'t str,
     /// The name of the level of the mappings.
     pub level: &'t str,
-    /// The pages that memories have at least, each with its line. [`Exported::check_sizes`]
-    /// compares them with a module.
+    /// The least pages of memories, each with its line. [`Exported::check_sizes`] compares them
+    /// with a module.
     least: Vec<(Memory, u64, usize)>,
     /// The functions in whose bases frames land. [`ExportedFunction::landing`] parses the
     /// certificate of each.
     pub landings: Vec<ExportedFunction<'t>>,
-    /// The functions. Of one with inlined code, [`ExportedFunction::copy`] parses the records. Of
-    /// another, [`ExportedFunction::parts`] does.
+    /// The functions. [`ExportedFunction::copy`] parses the records of a function with inlined
+    /// code, [`ExportedFunction::parts`] the records of any other.
     pub functions: Vec<ExportedFunction<'t>>,
 }
 
@@ -52,14 +52,14 @@ pub struct Exported<'t> {
 pub struct ExportedFunction<'t> {
     /// The escaped name of the function.
     pub name: &'t str,
-    /// The numbers of the rewrites that the version after lacks
-    /// ([`derive::driver::derive_without`]). Of a function with inlined code, those that the cleaned
-    /// version lacks.
+    /// The numbers of the rewrites that the optimized version lacks
+    /// ([`derive::driver::derive_without`]). In a function with inlined code, the rewrites that the
+    /// cleaned version lacks.
     pub left_out: Vec<Range<u64>>,
-    /// Of a function with inlined code, the numbers of the rewrites that the optimized version
-    /// lacks, among those of the passes behind the inlining.
+    /// In a function with inlined code, the numbers of the rewrites that the optimized version
+    /// lacks, counted among the passes behind the inlining.
     pub left_out_behind: Vec<Range<u64>>,
-    /// The number of the function, if the file tells it.
+    /// The number of the function, if the file has it.
     number: Option<u32>,
     /// The number of the last line before `lines`.
     first: usize,
@@ -124,11 +124,11 @@ fn least_size(words: &str) -> Option<(Memory, u64)> {
 }
 
 impl Exported<'_> {
-    /// Checks the sizes that the file gives memories. The checker goes by the module; another
-    /// reader has to rely on the file.
+    /// Checks the sizes that the file gives memories. The checker uses the sizes of the module;
+    /// other readers rely on the file.
     ///
     /// # Errors
-    /// If a memory of the module has another size at least.
+    /// If the least size of a memory in the module differs.
     pub fn check_sizes(&self, module: &Module) -> Result<(), ReadError> {
         for &(memory, said, line) in &self.least {
             let pages = module.least_bytes(memory) / PAGE_BYTES;
@@ -146,7 +146,7 @@ impl Exported<'_> {
 struct FileSections<'t> {
     functions: Vec<ExportedFunction<'t>>,
     landings: Vec<ExportedFunction<'t>>,
-    /// The one that has not ended, and whether it is a landing.
+    /// The function whose `end` is still to come, and whether it is a landing.
     open: Option<(ExportedFunction<'t>, bool)>,
     /// The functions, and the landings.
     names: [BTreeSet<&'t str>; 2],
@@ -258,7 +258,7 @@ impl ExportedFunction<'_> {
         self.first - left_out - usize::from(self.number.is_some())
     }
 
-    /// Checks the number of the function, if the file tells one. Files that are older do not.
+    /// Checks the number of the function. Older files have no number, and pass.
     pub(super) fn is_numbered(&self, func: Func) -> Read<()> {
         let wrong = self.number.filter(|number| *number != func.as_u32());
         wrong.map_or(Ok(()), |number| {
@@ -268,22 +268,22 @@ impl ExportedFunction<'_> {
     }
 }
 
-/// The number of values that the entries of a function may assign to themselves together. A file
-/// lists such values once for many entries, so a short one may stand for very many. A mapping that
-/// Osier makes has no more ([`osr::MappingLimits`]).
+/// The most identity assignments of all entries of a function together. A file lists such values
+/// once for many entries, so a short file may stand for very many assignments. Mappings that Osier
+/// makes stay within this limit ([`osr::MappingLimits`]).
 const MAX_LISTED: usize = 1 << 28;
 
-/// Beyond so many, entries are packed: they share what they have in common.
+/// With more identity assignments than this, entries are packed: they share common parts.
 const MAX_BEFORE_PACKING: usize = 1 << 21;
 
-/// The number of such values in entries that are not packed: the store refuses entries that no
-/// maker makes, and a forged file may have many
+/// The most identity assignments in unpacked entries. The packed store rejects entries that no
+/// maker makes, and a forged file may have many of these
 /// (`a_short_file_of_entries_that_no_store_takes_is_refused`).
 const MAX_WHOLE: usize = 1 << 25;
 
 pub(super) struct MappingReader<'t> {
     opcodes: BTreeMap<&'static str, Opcode>,
-    /// The number of such values so far, in all entries and in those that are not packed.
+    /// The number of identity assignments so far: in all entries, and in unpacked entries.
     listed: usize,
     whole: usize,
     /// The lines of the entries of the last mapping.
@@ -324,8 +324,8 @@ impl<'t> MappingReader<'t> {
         ReadError { line: self.line(), what: shortened(what) }
     }
 
-    /// The words of the line after its first word or words, if these are `kind`. Advances past the
-    /// line on success only.
+    /// The words of the line after `kind`, if the line starts with `kind`. Advances past the line
+    /// on success only.
     pub(super) fn take(&mut self, kind: &str) -> Option<ExportWords<'t>> {
         let rest = self.peek()?.strip_prefix(kind)?;
         if !rest.is_empty() && !rest.starts_with(' ') {
@@ -343,7 +343,7 @@ impl<'t> MappingReader<'t> {
         })
     }
 
-    /// Compares the lines of a version with those of the derived version, written by the same code.
+    /// Compares the lines of a version with the derived version, written by the same code.
     pub(super) fn version(&mut self, side: &str, f: &Function) -> Read<()> {
         self.expect(&format!("version {side}"))?;
         for line in write::version(f).lines() {
@@ -477,7 +477,7 @@ impl<'t> MappingReader<'t> {
         words.end()
     }
 
-    /// Fails if entries assign more values to themselves than a limit.
+    /// Fails if the number of identity assignments exceeds a limit.
     fn at_most(&self, listed: usize, limit: usize) -> Read<()> {
         let what = || format!("the entries assign more than {limit} values to themselves");
         if listed > limit { Err(self.error(what())) } else { Ok(()) }
@@ -504,7 +504,8 @@ impl<'t> MappingReader<'t> {
         Ok((entry, facts))
     }
 
-    /// Reads the values that an entry requires, if they are not those that it reads.
+    /// Reads the values that an entry requires. `None` if the line is absent: the entry then
+    /// requires the values that it reads.
     pub(super) fn requires(&mut self) -> Read<Option<Vec<Value>>> {
         let Some(mut words) = self.take("requires") else { return Ok(None) };
         let values = words.list(|w, item| w.parse_entity(item))?;

@@ -88,7 +88,7 @@ impl NamedVersions<'_> {
 impl MappingReader<'_> {
     fn claim(&mut self, named: &NamedVersions<'_>, copy: &Function) -> Read<CopyClaim> {
         let mut claim = CopyClaim::default();
-        // A name of several values would make entries cost the product of both.
+        // If a name could stand for several values, entries would cost the product of both numbers.
         let mut names: BTreeSet<Value> = BTreeSet::new();
         let most = copy.blocks().count();
         while let Some(mut words) = self.take("instance") {

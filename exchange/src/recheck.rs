@@ -7,7 +7,7 @@ use derive::driver::{CheckCounts, Observer, Step};
 use ir::{Function, Module};
 use transition::{Pair, Side};
 
-/// What the checker says of the mappings of a file.
+/// The verdicts on the mappings of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Rechecked {
     /// Counts of the verdicts.

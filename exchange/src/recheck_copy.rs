@@ -1,8 +1,8 @@
-//! Judges a version with inlined code as a file describes it, by the checker alone.
+//! Judges a file's version with inlined code, by the checker alone.
 //!
-//! The claim about the copy and the entries of the two pairs are judged as always. The entries
-//! across the copy have no certificate: the checker composes them again from the accepted ones, and
-//! every entry of the file has to be the one that it composes at this point.
+//! The checker judges the claim about the copy and the entries of the two pairs as always. The
+//! entries across the copy have no certificate: the checker composes them again from accepted
+//! entries. Each entry of the file must equal the composed entry at its point.
 
 use crate::{ACROSS, DIRECTIONS, EntryVerdict, ExportedParts, PAIR_NAMES};
 use check::verdict::Options;
@@ -15,7 +15,7 @@ use transition::frames::{Frame, FrameEntry, FrameMapping};
 use transition::mapping::{Assign, Entry, Mapping, Replay, Step as CodeStep};
 use transition::{Pair, Refusal, Side, VersionKey};
 
-/// A version with inlined code as a file describes it. Nothing of it is proved.
+/// A version with inlined code, read from a file. Nothing in it is proved.
 #[derive(Clone, Debug)]
 pub struct ExportedCopy {
     /// The base with the cleaned version, and the copy with the optimized one.
@@ -41,7 +41,7 @@ pub struct Listed<E> {
     pub entry: E,
 }
 
-/// A record of a file that the checker refuses.
+/// A record of a file that the checker rejects.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RefusedRecord {
@@ -51,15 +51,15 @@ pub struct RefusedRecord {
     pub what: String,
 }
 
-/// What the checker says of a version with inlined code.
+/// The verdicts on a version with inlined code.
 #[derive(Clone, Debug, Default)]
 pub struct InlinedVerdicts {
-    /// Counts of the verdicts: on the entries of both pairs, and on those across the copy.
+    /// Counts of the verdicts: on the entries of both pairs, and on the entries across the copy.
     pub counts: CheckCounts,
     /// The verdict on each entry, in the order of the file.
     pub entries: Vec<EntryVerdict>,
-    /// The records that the checker refuses, at most [`InlinedVerdicts::MOST`]: the claim about the
-    /// copy, and entries across it.
+    /// The records that the checker rejects, at most [`InlinedVerdicts::MOST`]: the claim about the
+    /// copy, and entries across the copy.
     pub refused: Vec<RefusedRecord>,
 }
 
@@ -67,8 +67,8 @@ impl InlinedVerdicts {
     /// The most records that are described.
     pub const MOST: usize = 8;
 
-    /// Counts the verdict on an entry across the copy: the reason why it is refused, and words for
-    /// it, or `None` if it holds.
+    /// Counts the verdict on an entry across the copy: `None` if the entry holds, or the differing
+    /// part and its description.
     fn across(&mut self, (direction, line): (usize, usize), point: Point, found: DifferingPart) {
         let place = (None, ACROSS[direction]);
         let reason = found.as_ref().map(|(reason, _)| *reason);
@@ -90,9 +90,9 @@ impl InlinedVerdicts {
 }
 
 /// Judges a version with inlined code, given the base, the cleaned version, the copy and the
-/// optimized version. `landings` are those that the file proves. Malformed parts lower the count of
-/// accepted entries and never cause a panic. Cost: as the checks of two pairs, and near linear in
-/// the rest of the file.
+/// optimized version. `landings` are the landings that the file proves. Malformed parts lower the
+/// count of accepted entries and never cause a panic. Cost: as the checks of two pairs, and near
+/// linear in the rest of the file.
 pub fn recheck_copy(
     module: &Module,
     func: Func,
@@ -120,7 +120,7 @@ pub fn recheck_copy(
     let composed = copies.map_err(|error| error.to_string()).and_then(|copies| {
         let entered = enter_copy(&first.before, &copies, &last.before);
         let left = leave_copy(&last.after, &copies, landing);
-        // A claim about another original than the cleaned version is no chain with the pairs.
+        // A claim about another original than the cleaned version forms no chain with the pairs.
         Ok((entered.map_err(|e| e.to_string())?, left.map_err(|e| e.to_string())?))
     });
     match composed {
@@ -170,7 +170,7 @@ fn judged(
     (accepted, live)
 }
 
-/// Compares the entries into a copy with those that the checker composes.
+/// Compares the entries into a copy with the entries that the checker composes.
 fn compare_into(
     claimed: &[Listed<Entry>],
     composed: &Mapping,
@@ -186,7 +186,7 @@ fn compare_into(
     }
 }
 
-/// Compares the entries out of a copy with those that the checker composes.
+/// Compares the entries out of a copy with the entries that the checker composes.
 fn compare_out(
     claimed: &[Listed<FrameEntry>],
     composed: &FrameMapping,
@@ -202,10 +202,10 @@ fn compare_out(
     }
 }
 
-/// The reason of all entries across a copy that is none.
+/// The reason for all entries across a copy whose claim the checker rejects.
 const NO_COPY: &str = "copy";
 
-/// The reason of an entry that the checker does not compose.
+/// The reason for an entry that the checker does not compose.
 const NOT_COMPOSED: &str = "not-composed";
 
 /// Why the checker composes no entry at a point.

@@ -11,8 +11,8 @@ use transition::mapping::Mapping;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct EntryVerdict {
-    /// The pair of versions, as a file of mappings names it. `None` if there is one pair alone, and
-    /// for entries across inlined code, which are of no pair.
+    /// The pair of versions, by its name in a file of mappings. `None` if the function has a single
+    /// pair, and for entries across inlined code, which belong to no pair.
     pub pair: Option<&'static str>,
     /// `forward`, `backward`, `into` or `out`.
     pub direction: &'static str,
@@ -31,7 +31,7 @@ impl EntryVerdict {
         EntryVerdict { pair, direction, source: point.inst().as_u32(), refused_by }
     }
 
-    /// As [`EntryVerdict::new`], with the verdict of the checker.
+    /// Like [`EntryVerdict::new`], from a verdict of the checker.
     pub(crate) fn of(
         place: (Option<&'static str>, &'static str),
         point: Point,
@@ -75,8 +75,9 @@ impl EntryVerdict {
         all
     }
 
-    /// The verdicts on the entries of the pairs of an inlining, dropped ones included, and on those across the
-    /// copy, in the order of a file of mappings. Cost: near linear in the entries.
+    /// The verdicts on the entries of the two pairs of an inlining, dropped ones included, and on
+    /// the entries across the copy, in the order of a file of mappings. Cost: near linear in the
+    /// entries.
     pub fn of_inlined(made: &Inlined, steps: &InlinedSteps) -> Vec<EntryVerdict> {
         let mut all = Vec::new();
         for (pair, steps) in PAIR_NAMES.into_iter().zip(&steps.pairs) {

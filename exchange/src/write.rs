@@ -11,8 +11,8 @@ use transition::certificate::{
 };
 use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
 
-/// The lines before the first function. `functions` is the number of functions that follow. A file
-/// with [`landing`]s says how many with [`landings_header`], behind these lines.
+/// The lines before the first function. `functions` is the number of functions that follow. In a
+/// file with [`landing`]s, the line of [`landings_header`] comes next.
 pub fn header(pipeline: &str, level: &str, functions: usize) -> String {
     format!("{MAGIC}\npipeline {pipeline}\nlevel {level}\nfunctions {functions}\n")
 }
@@ -22,17 +22,17 @@ pub fn landings_header(landings: usize) -> String {
     format!("landings {landings}\n")
 }
 
-/// The lines that say which pages the memories of a module have at least, behind those of
-/// [`header`] and [`landings_header`]. Certificates rely on these sizes
-/// ([`Module::least_bytes`]). A reader knows no size of a memory without a line.
+/// The lines with the least pages of a module's memories, which follow [`header`] and
+/// [`landings_header`]. Certificates rely on these sizes ([`Module::least_bytes`]). A reader knows
+/// no size of a memory without a line.
 pub fn least_sizes(module: &Module) -> String {
     let pages = |memory: Memory| module.least_bytes(memory) / PAGE_BYTES;
     let sized = module.memories.keys().filter(|memory| pages(*memory) > 0);
     sized.map(|memory| format!("least {} {}\n", memory.as_u32(), pages(memory))).collect()
 }
 
-/// Writes that frames may land in the base of the function `func`: the base, and the certificate
-/// that it corresponds to itself. Cost: linear in the output.
+/// Writes a landing for frames in the base of the function `func`: the base, and the certificate
+/// that the base corresponds to itself. Cost: linear in the output.
 pub fn landing(out: &mut String, func: Func, base: &Function, certificate: &Certificate) {
     let mut writer = MappingWriter { out };
     writer.line(format_args!("landing {}", escaped(base.name())));
@@ -42,8 +42,7 @@ pub fn landing(out: &mut String, func: Func, base: &Function, certificate: &Cert
     writer.line("end");
 }
 
-/// The name of a function on one line. Other characters than printable ASCII are escaped as in
-/// Rust.
+/// The name of a function on one line. Other characters than printable ASCII become Rust escapes.
 pub fn escaped(name: &str) -> String {
     name.escape_default().to_string()
 }
@@ -218,9 +217,9 @@ impl MappingWriter<'_> {
         self.line(format_args!("term {id} {ty} {} {by} {kind}", term.class));
     }
 
-    /// Writes how the values that an entry assigns to themselves differ from those of the entry
-    /// before it, which `same` holds. Most entries differ in a few values from their neighbor, and
-    /// assign many.
+    /// Writes the identity assignments of an entry as a difference from the previous entry, whose
+    /// values `same` holds. Most entries have many such values and differ from their neighbor in
+    /// few.
     fn same(&mut self, same: &mut Vec<Value>, entry: &Entry) {
         let own: Vec<Value> = unchanged(entry).collect();
         let missing = |from: &[Value], of: &[Value]| {
@@ -251,7 +250,7 @@ impl MappingWriter<'_> {
 }
 
 impl MappingWriter<'_> {
-    /// Writes steps and replays, and the values required if they are not those read.
+    /// Writes steps and replays, and the required values if they differ from the values read.
     pub(super) fn code(
         &mut self,
         requires: Option<&[Value]>,
@@ -281,8 +280,8 @@ impl MappingWriter<'_> {
     }
 }
 
-/// The values that an entry assigns to themselves, ascending. In a forged entry, values may occur
-/// twice or in another order; those are left out here, and written as other assignments are.
+/// The values of an entry's identity assignments, ascending. A forged entry may repeat values or
+/// list them in another order. These are omitted here, and written like other assignments.
 fn unchanged(entry: &Entry) -> impl Iterator<Item = Value> + '_ {
     let mut last = None;
     let values = entry.assigns.iter().filter(|assign| assign.is_identity()).map(|a| a.value);

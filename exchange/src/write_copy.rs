@@ -1,5 +1,5 @@
 //! Writes functions with inlined code: four versions, two pairs, the copy between them, and the
-//! entries across it.
+//! entries across the copy.
 
 use super::write::{MappingWriter, escaped, list, operand};
 use super::{ExportedParts, PAIRS, PLACES, VERSIONS};
@@ -34,10 +34,10 @@ pub struct WrittenCopy<'a> {
 }
 
 impl<'a> WrittenCopy<'a> {
-    /// The parts of a version with inlined code. Cost: that of two certificates.
+    /// The parts of a version with inlined code. Cost: two certificates.
     ///
     /// # Panics
-    /// If the steps are those of another inlining.
+    /// If the steps belong to another inlining.
     pub fn of(func: Func, made: &'a Inlined, steps: &InlinedSteps) -> WrittenCopy<'a> {
         let versions = [VersionTree::BASE, made.cleaned, made.copy, made.optimized];
         WrittenCopy {
@@ -52,11 +52,11 @@ impl<'a> WrittenCopy<'a> {
     }
 }
 
-/// The certificates of the two pairs, each with the accepted entries of both directions and
-/// their facts. Cost: that of two certificates; they are made anew.
+/// The certificates of the two pairs, each with the accepted entries of both directions and their
+/// facts. Cost: two certificates, which are made anew.
 ///
 /// # Panics
-/// If the steps are those of another inlining, or of one that assumes: then they have no
+/// If the steps belong to another inlining, or to an inlining with assumptions, whose steps have no
 /// certificates of their own.
 fn parts(made: &Inlined, steps: &InlinedSteps) -> [ExportedParts; 2] {
     let count = made.tree.versions().len();
@@ -117,7 +117,7 @@ impl VersionNames<'_> {
     /// `-` for a version that a file cannot name. Any mapping can be written, and no reader accepts
     /// that word.
     fn of(&self, func: Func, key: VersionKey) -> &'static str {
-        // A version that the first passes leave as it is has the key of the base.
+        // A version that the first passes do not change has the key of the base.
         let is = |f: &Function| VersionKey::of(f) == key;
         match self.module.body(func) {
             Some(base) if is(base) => VERSIONS[0],

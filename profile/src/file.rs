@@ -1,7 +1,7 @@
 //! The file format of profiles: JSON, one function per line. `docs/profile.md` describes it.
 //!
 //! Files are untrusted. [`Profile::read`] compares each function with the module and rejects a
-//! profile that does not fit, so that a profile in memory names only what the module has.
+//! profile that does not fit. So a profile in memory names only entities of the module.
 
 use super::{FunctionProfile, Profile};
 use interp::{CallTarget, CallTargets, MAX_TARGETS};
@@ -26,7 +26,7 @@ pub enum ProfileError {
     OtherFormat(u32),
     /// The module lacks a function.
     NoSuchFunction(String),
-    /// The body of a function differs from the one that was profiled.
+    /// The body of a function differs from the profiled body.
     OtherModule(String),
     /// A part does not fit the function, or a function occurs twice.
     DoesNotFit {
@@ -132,7 +132,7 @@ impl<'de> Deserialize<'de> for Bits {
 }
 
 /// The key of a base: a digest of its text (64-bit FNV-1a), which does not depend on the build of
-/// this program. It tells programs apart that differ by accident, and is no proof against a forger.
+/// this program. It detects programs that differ by accident, not forgeries.
 fn key(module: &Module, base: &Function) -> Bits {
     let text = print_function(module, base);
     Bits(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -156,8 +156,8 @@ impl Profile {
         format!("{{\"profile\":{FORMAT},\"functions\":[\n{}\n]}}\n", lines.join(",\n"))
     }
 
-    /// The profile in a file, which must be one of this module. Cost: linear in the text, and in
-    /// the functions that it names and their text.
+    /// The profile in a file, which must be a profile of this module. Cost: linear in the file, and
+    /// in the text of the functions that it names.
     ///
     /// # Errors
     /// [`ProfileError`], which names the function.
@@ -177,7 +177,8 @@ impl Profile {
             let (func, base) =
                 found.ok_or_else(|| ProfileError::NoSuchFunction(shown(&function.name)))?;
             let misfit = |what| ProfileError::DoesNotFit { function: shown(base.name()), what };
-            // Before the key, whose cost is the size of the function rather than of the file.
+            // Test this before the key: the key costs the size of the function, not of the file's
+            // line.
             if profile.functions.contains_key(&func) {
                 return Err(misfit("the function occurs twice".to_owned()));
             }
@@ -341,7 +342,8 @@ impl Reader<'_> {
     }
 }
 
-/// The function with a number, which may be any: `Func::from_u32` accepts those of functions alone.
+/// The function with a number, which comes from the file. `None` if the module has no such
+/// function.
 fn func(module: &Module, number: u32) -> Option<Func> {
     let is_one = usize::try_from(number).is_ok_and(|number| number < module.funcs.len());
     is_one.then(|| Func::from_u32(number))

@@ -2,9 +2,9 @@
 //!
 //! A machine that counts ([`interp::Machine::count`]) keeps counters in both tiers of the
 //! interpreter, and native code that counts (`jit::Engine::counting`) keeps its own.
-//! [`Profile::collect`] and `Profile::collect_native` make a profile of them: for each function its
-//! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
-//! that gave one value. `osier::speculate::suggest` makes assumptions from it.
+//! [`Profile::collect`] and `Profile::collect_native` read these counters into a profile: for each
+//! function the calls and arguments, the edge counters of its branches, the targets of its indirect
+//! calls, and the loads that gave one value. `osier::speculate::suggest` makes assumptions from it.
 //!
 //! `Profile::write` and `Profile::read` are its file format (`docs/profile.md`).
 
@@ -35,7 +35,7 @@ pub struct Profile {
 pub struct FunctionProfile {
     /// The calls.
     pub calls: u64,
-    /// For each argument its bits, if they were equal in all calls.
+    /// By argument: the bits, if all calls passed the same bits.
     pub arguments: Vec<Option<u64>>,
     /// For each `br_if` and `switch` that was executed, the visits of its targets. The list of a
     /// `br_if` begins with the target of a true condition.
@@ -47,9 +47,8 @@ pub struct FunctionProfile {
 }
 
 impl Profile {
-    /// The profile of the runs that a machine has counted so far: those of the version that is
-    /// current for each function, which must be the base. Empty if the machine does not count.
-    /// Cost: linear in the module.
+    /// The profile of the runs that a machine has counted so far. The current version of each
+    /// function must be its base. Empty if the machine does not count. Cost: linear in the module.
     pub fn collect(module: &Module, machine: &Machine) -> Profile {
         let profile = |(func, base): (Func, &Function)| {
             let profile = FunctionProfile::of(base, machine, func)?;
@@ -58,8 +57,8 @@ impl Profile {
         Profile { functions: module.defined().filter_map(profile).collect() }
     }
 
-    /// The profile of the native code that a machine has run: of the version installed for each
-    /// function, if it counts and is the base. Empty without such versions. Cost: linear in the
+    /// The profile of the native code that a machine has run. It covers each function whose
+    /// installed version is the base and counts. Empty without such versions. Cost: linear in the
     /// module.
     #[cfg(feature = "native")]
     pub fn collect_native(module: &Module, vm: &jit::Vm) -> Profile {
@@ -102,10 +101,10 @@ impl Profile {
     }
 
     /// Adds the profile of other runs of the same module. The result is the profile of all runs,
-    /// with three exceptions. A load of a function that ran in both is kept if both name it: a
-    /// profile does not say whether another load varied, or was not executed. A target of an
-    /// indirect call counts among the others if four are known without it. Runs that enter a
-    /// function by transitions alone may leave no trace in it. Sums saturate. Cost: linear in both.
+    /// with three exceptions. If a function ran in both profiles, a load is kept only if both name
+    /// it: a profile does not say whether a missing load varied or was not executed. A fifth target
+    /// of an indirect call counts among `others`. Runs that enter a function by transitions alone
+    /// may leave no trace in the profile. Sums saturate. Cost: linear in both profiles.
     pub fn add(&mut self, other: &Profile) {
         for (func, profile) in &other.functions {
             self.functions.entry(*func).or_default().add(profile);
@@ -217,8 +216,8 @@ impl FunctionProfile {
         }
     }
 
-    /// Keeps the values that both runs gave. Another value may have varied in the run that does
-    /// not name it. A function without any trace of a run has no such values.
+    /// Keeps the values that both profiles name: a missing value may have varied in the runs of
+    /// that profile. If only one profile has runs of the function, takes its values.
     fn add_values(&mut self, other: &FunctionProfile) {
         let (ran, other_ran) = (self.has_run(), other.has_run());
         if !ran {
@@ -233,26 +232,27 @@ impl FunctionProfile {
             || !(self.branches.is_empty() && self.targets.is_empty() && self.values.is_empty())
     }
 
-    /// The visits of each block of the base, by index: those of the entry block are the calls,
-    /// those of another block the sum over the edges into it. A run that ends inside of a block
-    /// counts as if it had gone on along `jump`s. A cycle of `jump`s alone counts its visits from
-    /// outside once. Sums saturate. Cost: linear in the blocks and edges.
+    /// The visits of each block of the base, by index: the calls for the entry block, and the sum
+    /// over the incoming edges for any other. A run that ends inside a block counts as if it had
+    /// continued along `jump`s. A cycle that consists of `jump`s counts its visits from outside
+    /// once. Sums saturate. Cost: linear in the blocks and edges.
     pub fn visits(&self, base: &Function) -> Vec<u64> {
         visits(self, base)
     }
 
-    /// The visits of each block of the version that a log makes of the base, by index, if the runs
-    /// of the profile had executed that version. For example, an edge that `thread` redirects past
-    /// a block takes its visits from that block and from the side of its branch that they took.
+    /// The visits of each block of the version that a log makes of the base, by index, as if the
+    /// profiled runs had executed that version. Example: if `thread` redirects an edge past a
+    /// block, the visits of the edge no longer count for the block and for the taken edge of its
+    /// branch.
     ///
     /// The visits are exact for runs that return: every action on control flow says which edges the
-    /// visits of an edge move to. A run that ends inside of a block counts as in
-    /// [`FunctionProfile::visits`], so a trap that a pass moved counts where the base trapped.
-    /// `None` if the log inlines: the profile does not tell the calls of one site from others. Sums
-    /// saturate. Cost: a replay of the log.
+    /// visits of an edge move to. [`FunctionProfile::visits`] defines the visits of a run that ends
+    /// inside a block, so a trap that a pass moved counts where the base trapped. `None` if the log
+    /// inlines: the profile does not distinguish the calls of one site from others. Sums saturate.
+    /// Cost: a replay of the log.
     ///
     /// # Panics
-    /// If the log is not one of the base.
+    /// If the log belongs to another base.
     pub fn visits_after(&self, base: &Function, log: &ActionLog) -> Option<Vec<u64>> {
         visits_after(self, base, log)
     }

@@ -1,4 +1,5 @@
-//! The visits of blocks, from those of branches: of the base, and of versions that passes made.
+//! Computes the visits of blocks from edge counters, for the base and for versions that passes
+//! made.
 
 use super::FunctionProfile;
 use cranelift_entity::EntityRef;
@@ -15,7 +16,7 @@ pub(super) fn visits(profile: &FunctionProfile, base: &Function) -> Vec<u64> {
     };
     add(&mut visits, base.entry(), profile.calls);
     // Each block has at most one edge by a `jump`, so these edges form trees that lead to a root or
-    // to a cycle. A block hands its visits on when it has received all of its own.
+    // to a cycle. A block hands its visits on after it has received all of them.
     let mut awaited = vec![0u32; base.block_bound()];
     for block in base.blocks() {
         let targets = base.successors(block);
@@ -73,7 +74,7 @@ pub(super) fn visits_after(
     Some(visits)
 }
 
-/// The visits of the edges of one version. An edge that is absent has none.
+/// The visits of the edges of one version. An absent edge has 0 visits.
 struct EdgeVisits(BTreeMap<Edge, u64>);
 
 impl EdgeVisits {
@@ -102,11 +103,11 @@ impl EdgeVisits {
         edges.into_iter().fold(0u64, |sum, edge| sum.saturating_add(self.get(*edge)))
     }
 
-    /// Follows one action of the log, which has not been performed yet. `None` if the visits after
-    /// it cannot be told.
+    /// Moves the visits of edges according to one action of the log, before the replay performs the
+    /// action. `None` if the action makes the visits unknown.
     fn follow(&mut self, before: &Function, action: &ActionKind) -> Option<()> {
         match action {
-            // A branch with equal targets may fold, so that the visits of all sides count.
+            // A branch with equal targets may fold, so add the visits of all sides.
             ActionKind::FoldBranch { inst, .. } => {
                 let targets = before.inst(*inst).targets.len() as u32;
                 let sides: Vec<Edge> =
@@ -125,7 +126,7 @@ impl EdgeVisits {
                 let visits = self.sum(edges);
                 self.0.insert(Edge { inst: *jump, index: 0 }, visits);
             }
-            // All runs along the edge went on along the jump of the skipped block.
+            // All runs along the edge continued along the jump of the skipped block.
             ActionKind::Redirect { edge, past } => {
                 let visits = self.get(*edge);
                 let onward = Edge { inst: before.terminator(*past), index: 0 };

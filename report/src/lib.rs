@@ -64,7 +64,7 @@ pub type BlockWeights = SecondaryMap<Block, u64>;
 /// log.
 ///
 /// # Panics
-/// If the log is not one of the base.
+/// If the log belongs to another base.
 pub fn weights(
     profile: &FunctionProfile,
     base: &Function,

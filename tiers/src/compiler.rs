@@ -1,8 +1,8 @@
-//! Makes the code that a tiering policy wants: optimized versions of functions, and continuations
-//! of hot loops in them.
+//! Makes the code that a tiering policy requests: optimized versions of functions, and
+//! continuations of their hot loops.
 //!
-//! A compiler knows no machine. So it can work in the thread of the run, which waits for it, or in
-//! another.
+//! A compiler does not depend on a machine. So it can work in the thread of the run, which then
+//! waits, or in another thread.
 
 use super::{CodeMode, Compiled, CompiledKind, Observer, SharedObserver, compile};
 use check::{Checked, CheckedEntry};
@@ -20,16 +20,16 @@ use std::sync::Arc;
 use transition::mapping::Mapping;
 use transition::{Pair, Side, VersionKey};
 
-/// Which version of a function.
+/// The kind of version to compile.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CodeTier {
-    /// The base, as it is: compiled soon.
+    /// The unchanged base, which compiles soonest.
     Base,
-    /// The version that the passes make.
+    /// The version that the pipeline makes.
     Optimized,
 }
 
-/// What a policy wants.
+/// Code that a policy requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Goal {
     /// A version of a function.
@@ -60,13 +60,13 @@ impl From<HotLoop> for Goal {
     }
 }
 
-/// What a compiler has made for a goal.
+/// The code that a compiler has made for a goal.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
-    /// The version that calls of the function run from now on. `None` if a loop alone was asked
-    /// for, and its continuation is all that was compiled.
+    /// The version that calls of the function run from now on. `None` if the goal was a loop, and
+    /// the compiler made the continuation alone.
     pub(super) version: Option<Arc<Version>>,
-    /// The continuation of the loop. `None` if no entry was accepted, or for calls.
+    /// The continuation of the loop. `None` without an accepted entry, and for calls.
     pub(super) entry: Option<Arc<Continuation>>,
 }
 
@@ -81,20 +81,20 @@ impl Made {
     }
 }
 
-/// A version of a function, and the entries to it.
+/// A version of a function, and its entries from the base.
 #[derive(Debug)]
 struct TierVersion {
     derived: Derived,
-    /// The code. `None` for a base of which continuations alone were asked for.
+    /// The code. `None` for a base of which only continuations were compiled.
     version: Option<Arc<Version>>,
     /// Whether a run has entered a loop in the middle.
     is_entered: bool,
     /// The accepted entries at the loop headers of the base. `None` until a run enters a second
     /// loop in the middle, since many functions have one hot loop.
     headers: Option<Arc<Checked<Mapping>>>,
-    /// The points of which the checker dropped the entry.
+    /// The points whose entry the checker dropped.
     dropped: BTreeSet<Point>,
-    /// Whether a search has looked for a version with an entry that was dropped.
+    /// Whether [`Compiler::retry`] has already searched a version with a dropped entry.
     is_retried: bool,
 }
 
@@ -110,14 +110,14 @@ impl TierVersion {
         }
     }
 
-    /// The accepted entry at the header of a loop, if there is one, in a mapping with others.
+    /// A mapping that contains the accepted entry at the header of a loop, if the loop has one.
     ///
-    /// Code that the passes have not changed takes a run over as it is ([`check::stay`]).
-    /// Otherwise the first loop pays for its own entry, the second for those of all loops, and
-    /// later ones for nothing. So a function pays for two certificates at most, however many hot
-    /// loops it has. In a function with more than [`MOST_HEADERS`] loops, each hot loop pays for
-    /// its own entry alone, since the run waits for that one. No entry leaves the version, so
-    /// answers to several questions fit together.
+    /// If the passes have not changed the code, entries are identities ([`check::stay`]). Otherwise
+    /// the first loop makes its own entry, the second makes the entries of all loops, and later
+    /// loops find theirs. So a function costs at most two certificates, however many hot loops it
+    /// has. In a function with more than [`MOST_HEADERS`] loops, each hot loop makes only its own
+    /// entry, since the run waits for it. No entry leaves the version, so a run may use the results
+    /// of several calls.
     fn entries(
         &mut self,
         module: &Module,
@@ -167,10 +167,10 @@ pub(super) struct Compiler<O> {
     pub(super) pipeline: Pipeline,
     pub(super) observer: SharedObserver<O>,
     versions: BTreeMap<(Func, CodeTier), TierVersion>,
-    /// By source point and target version: the continuations made. A loop may ask again after a run
-    /// has left native code.
+    /// By source point and target version: the continuations made. A run that has left native code
+    /// may request a loop again.
     continuations: MadeContinuations,
-    /// Continuations in the base that were compiled without it.
+    /// Continuations in the base, compiled without the rest of the base.
     lone: LoneContinuations,
 }
 
@@ -180,7 +180,7 @@ impl<O: Observer> Compiler<O> {
         Compiler { pipeline, observer, versions, continuations, lone }
     }
 
-    /// Makes the code that a goal asks for, once. `None` if the function has no body.
+    /// Makes the code of a goal, once. `None` if the function has no body.
     ///
     /// # Errors
     /// If code cannot be compiled.
@@ -218,8 +218,8 @@ impl<O: Observer> Compiler<O> {
             self.versions.insert(place.key(), TierVersion::new(derived));
             return;
         }
-        // The program waits for this code, so passes are not verified here. `enter` still lets the
-        // checker judge every entry before a run uses one.
+        // The program waits for this code, so passes are not verified here. The checker still
+        // judges every entry before a run uses it.
         let Place { module, base, .. } = place;
         let derived =
             derive(module, base, &self.pipeline, Vigilance::Off, &mut self.observer.steps());
@@ -257,7 +257,7 @@ impl<O: Observer> Compiler<O> {
         }
         let of_tier = self.versions.get_mut(&place.key()).expect("the base is known");
         let entries = of_tier.entries(module, base, at, &mut self.observer.steps());
-        // Native code of the base reads no dead values, so the entry keeps none.
+        // Native code of the base reads no dead values, so the entry keeps no values.
         let entry = entries.checked_entry(at).filter(|entry| entry.entry().kept.is_empty());
         let Some(entry) = entry else { return Ok(None) };
         self.observer.begin();
@@ -292,8 +292,8 @@ impl<O: Observer> Compiler<O> {
             entries = won;
         }
         let Some(entry) = entries.checked_entry(at) else { return Ok(None) };
-        // The fast loop of the interpreter has no dead values, and native code of the base reads
-        // none.
+        // The fast loop of the interpreter has no dead values to keep, and native code of the base
+        // reads no dead values.
         if !entry.entry().kept.is_empty() {
             return Ok(None);
         }
@@ -326,7 +326,7 @@ impl<O: Observer> Compiler<O> {
         Ok(Some(Arc::new(made.entries.forward.mapping)))
     }
 
-    /// The continuation of an entry, compiled at the first question.
+    /// The continuation of an entry, compiled at the first request.
     ///
     /// # Errors
     /// If it cannot be compiled.
@@ -337,7 +337,7 @@ impl<O: Observer> Compiler<O> {
         (entry, version): (CheckedEntry<'_>, &Arc<Version>),
     ) -> Result<Arc<Continuation>, RunError> {
         let key = (version.func(), entry.point(), version.key());
-        // Another version may have the same key, made anew after assumptions had failed.
+        // After assumptions have failed, a new version may have the same key.
         let known = self.continuations.get(&key);
         if let Some(made) = known.filter(|made| Arc::ptr_eq(made.target(), version)) {
             return Ok(Arc::clone(made));

@@ -1,4 +1,4 @@
-//! What the tiers cost, and the thresholds that follow from it.
+//! The costs of the tiers, and the thresholds that follow from them.
 //!
 //! `cargo run --release --example osr_cost -- tiers` measures the table anew.
 
@@ -36,8 +36,8 @@ impl Costs {
     };
 
     /// The picoseconds until native code of the base can take over at a place of a function with
-    /// this number of instructions: for calls the version, for a loop the entry and the
-    /// continuation, which has at most as many instructions.
+    /// this number of instructions. For calls: to compile the version. For a loop: to make the
+    /// entry and to compile the continuation, which has at most as many instructions.
     pub fn of_base(&self, instructions: usize, is_loop: bool) -> u64 {
         let each = self.compiled + u64::from(is_loop) * self.mapped;
         each.saturating_mul(instructions as u64)
@@ -49,21 +49,22 @@ impl Costs {
         each.saturating_mul(instructions as u64).saturating_mul(visits)
     }
 
-    /// The share of its price, in percent, that native code would have saved when a run that waits
-    /// for it asks for it. With 100, the time of interpreting and compiling a function is at most
-    /// twice the smaller of the two, whatever comes (Karlin et al., "Competitive Snoopy Caching",
-    /// 1988). Runs of `docs/native.md` took the same time with 50, in the geometric mean.
+    /// A waiting run requests native code when the code would have saved this share of its price,
+    /// in percent. With 100, the time of interpreting and compiling a function is at most twice the
+    /// smaller of the two, for every run (Karlin et al., "Competitive Snoopy Caching", 1988). With
+    /// 50, the runs of `docs/native.md` took the same time, in the geometric mean.
     pub const SHARE_HERE: u64 = 75;
 
-    /// As [`Costs::SHARE_HERE`], of code that another thread makes: its time costs the run nothing.
+    /// Like [`Costs::SHARE_HERE`], for code that another thread makes: its time costs the run
+    /// nothing.
     pub const SHARE_BESIDE: u64 = 2;
 
-    /// The share of its price, in percent, that an entry into a loop would have saved when a run
-    /// asks for it although calls of the function are native already: they alone will be, mostly.
+    /// Like [`Costs::SHARE_HERE`], for an entry into a loop of a function whose calls are native
+    /// already: most of its later runs will be calls.
     pub const SHARE_LATE: u64 = 100;
 
-    /// The calls of a function after which a hot loop in it stands for calls to come, and no longer
-    /// for itself.
+    /// The calls of a function after which a hot loop requests the function, for calls to come, and
+    /// not its own continuation.
     pub const CALLS: u64 = 8;
 
     /// The number of visits after which a place alone makes its function hot: native code would
@@ -75,7 +76,7 @@ impl Costs {
         u32::try_from(visits.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// Whether optimized code is faster than that of the base at all.
+    /// Whether optimized code is faster than native code of the base.
     pub fn optimizing_pays(&self) -> bool {
         self.optimized < self.native
     }

@@ -1,9 +1,9 @@
-//! Two policies for [`jit::Vm`] that decide what to compile and when.
+//! Two policies for [`jit::Vm`] that decide which code to compile, and when.
 //!
 //! [`Eager`] compiles every function at its first call from native code. [`Tiered`] starts in the
 //! interpreter. It compiles functions that are called often and functions with a hot loop; a run
-//! enters such a loop in the middle. The run waits for the compiler, or goes on while another
-//! thread compiles. [`Costs`] says what is hot.
+//! enters such a loop in the middle. The run waits for the compiler, or continues while another
+//! thread compiles. [`Costs`] decides which functions and loops are hot.
 
 mod compiler;
 mod costs;
@@ -73,7 +73,7 @@ pub trait Observer {
         let _ = (func, made);
     }
 
-    /// The list of assumptions of a function was refused, so its versions assume nothing.
+    /// The list of assumptions of a function was rejected, so its versions assume nothing.
     fn refused(&mut self, func: Func, error: &SpeculateError) {
         let _ = (func, error);
     }
@@ -83,7 +83,7 @@ pub trait Observer {
         let _ = at;
     }
 
-    /// An assumption has failed too often. Later versions of the function do without it.
+    /// An assumption has failed too often. Later versions of the function omit it.
     fn abandoned(&mut self, func: Func, assumption: &Assumption) {
         let _ = (func, assumption);
     }
@@ -104,7 +104,7 @@ impl Observer for NoObserver {
     fn compiled(&mut self, _made: Compiled) {}
 }
 
-/// An observer that several threads tell, one at a time.
+/// An observer that several threads share; one thread calls it at a time.
 #[derive(Debug)]
 struct SharedObserver<O>(Arc<Mutex<O>>);
 
@@ -123,7 +123,7 @@ impl<O: Observer> SharedObserver<O> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As an observer of the driver.
+    /// A view of this observer as an observer of the driver.
     fn steps(&self) -> Steps<O> {
         Steps(self.clone())
     }
@@ -192,17 +192,17 @@ impl<O: Observer> Eager<O> {
         Eager { counts: true, ..self }
     }
 
-    /// Tells where the inlined code of functions comes from: traps then name the functions of their
-    /// bases. Not for code that counts.
+    /// Sets the origins of inlined code, so that traps name the inlined functions. Not for code
+    /// that counts.
     pub fn with_sites(self, sites: ModuleSites) -> Eager<O> {
         Eager { sites, ..self }
     }
 }
 
-/// What code has besides.
+/// An addition to plain code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum CodeMode {
-    /// Nothing.
+    /// No addition.
     Plain,
     /// Counters, for a profile.
     Counting,

@@ -1,4 +1,4 @@
-//! What the interpreter has executed so far, and the code for which that pays.
+//! The instructions that the interpreter has executed so far, and the code that they pay for.
 
 use super::compiler::Goal;
 use super::costs::Costs;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// and back.
 const ENTRY: u64 = 300;
 
-/// The policy looks at a function again after so many calls by native code.
+/// The policy looks at a function again after this number of calls by native code.
 const DEMANDS: u64 = 16;
 
 /// The work of the interpreter, by function.
@@ -19,7 +19,7 @@ const DEMANDS: u64 = 16;
 pub(super) struct Savings {
     /// The calls by native code of functions without code.
     demands: BTreeMap<Func, u64>,
-    /// The instructions executed when calls became native: for these, no loop pays any more.
+    /// The instructions executed before calls became native. They no longer pay for a loop.
     settled: BTreeMap<Func, u64>,
 }
 
@@ -32,8 +32,8 @@ impl Savings {
         demands.is_multiple_of(DEMANDS)
     }
 
-    /// The instructions executed in a function; a call by native code counts like [`ENTRY`] of
-    /// them.
+    /// The instructions executed in a function; a call by native code counts as [`ENTRY`]
+    /// instructions.
     fn executed(&self, tier: &mut Tier<'_>, func: Func) -> u64 {
         let entries = self.demands.get(&func).copied().unwrap_or(0);
         tier.interpreted(func).saturating_add(entries.saturating_mul(ENTRY))
@@ -46,7 +46,7 @@ impl Savings {
     }
 
     /// Whether native code would have saved a share of its price by now, in percent. A loop counts
-    /// what was executed since calls of its function became native.
+    /// only the instructions executed since calls of its function became native.
     pub(super) fn pay(
         &self,
         tier: &mut Tier<'_>,
@@ -68,8 +68,8 @@ impl Savings {
     }
 }
 
-/// The instructions that the interpreter has executed in a function for each of its instructions,
-/// in units of 2^-10: the savings that native code would have brought, by its price.
+/// The instructions that the interpreter has executed in a function, divided by the function's
+/// size, in units of 2^-10. This orders functions by the savings of native code per price.
 pub(super) fn worth(tier: &mut Tier<'_>, func: Func) -> u64 {
     let size = tier.module().body(func).map_or(1, Function::inst_count) as u64;
     tier.interpreted(func).saturating_mul(1 << 10) / size.max(1)

@@ -1,4 +1,4 @@
-//! Speculation in a tiering policy: versions that assume, and what becomes of them when assumptions
+//! Speculation in a tiering policy: versions that assume, and their replacements when assumptions
 //! fail.
 
 use super::{Compiled, CompiledKind, Observer};
@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// How often an assumption may fail before a version without it takes over.
 pub const MAX_FAILURES: u64 = 16;
 
-/// How many versions of one function are made. Each has fewer assumptions than the one before; the
-/// last has none.
+/// The most speculative versions of one function. Each version makes fewer assumptions than the
+/// previous one; the last makes no assumption.
 pub const MAX_VERSIONS: usize = 4;
 
 /// A native version that assumes.
@@ -25,7 +25,7 @@ pub const MAX_VERSIONS: usize = 4;
 pub(super) struct SpeculativeVersion {
     pub(super) made: Speculative,
     pub(super) version: Arc<Version>,
-    /// Versions made of the function so far, this one included.
+    /// The number of versions of the function so far, this version included.
     count: usize,
     /// Whether a version without one of its assumptions has taken over.
     is_replaced: bool,
@@ -35,10 +35,10 @@ pub(super) struct SpeculativeVersion {
 #[derive(Debug, Default)]
 pub(super) struct Speculations {
     assume: BTreeMap<Func, Vec<Assumption>>,
-    /// How to choose the assumptions of other functions, from the counters of the machine.
+    /// The options to choose assumptions from the counters of the machine; `None` to choose none.
     options: Option<SuggestOptions>,
     pins: Pins,
-    /// The work of each search; `None` for the usual one.
+    /// The work of each search; `None` for the default work.
     work: Option<u64>,
     /// The functions whose assumptions were chosen.
     asked: BTreeSet<Func>,
@@ -69,8 +69,8 @@ impl Speculations {
         self.work = Some(work);
     }
 
-    /// Chooses the assumptions of a function, if the counters decide. Without counters there are
-    /// none.
+    /// Chooses the assumptions of a function, if the counters decide. Without counters, it chooses
+    /// no assumption.
     fn choose(&mut self, tier: &Tier<'_>, func: Func) {
         let Some(options) = self.options.filter(|_| self.asked.insert(func)) else { return };
         let module = tier.module();
@@ -84,8 +84,8 @@ impl Speculations {
         }
     }
 
-    /// The version that calls of a function run, if one assumes. Makes and installs it at the first
-    /// question.
+    /// The speculative version that calls of a function run, if there is one. Makes and installs it
+    /// at the first request.
     ///
     /// # Errors
     /// If the version cannot be compiled or linked.
@@ -108,7 +108,8 @@ impl Speculations {
         self.versions.get(&func).is_some_and(|one| !one.is_replaced)
     }
 
-    /// Makes a version with the assumptions left, and installs it if it makes any.
+    /// Makes a version with the remaining assumptions, and installs the version if it makes any
+    /// assumption.
     fn make(
         &mut self,
         tier: &mut Tier<'_>,
@@ -188,8 +189,8 @@ fn is_testable(base: &Function, assumption: &Assumption) -> bool {
     !is_ref || assumption.expected.bits() == reference::NULL
 }
 
-/// Compiles a version that assumes, and makes calls run it. Where an assumption fails, the
-/// interpreter goes on in the base.
+/// Compiles a version that assumes, and installs it for calls. Where an assumption fails, the
+/// interpreter continues in the base.
 fn install(
     tier: &mut Tier<'_>,
     func: Func,

@@ -23,20 +23,20 @@ use transition::mapping::Entry;
 enum Workplace<O> {
     /// In the thread of the run, which waits.
     Here(Compiler<O>),
-    /// In a thread beside it.
+    /// In another thread.
     Beside(Worker),
 }
 
-/// Which places are hot, and the code that they lead to.
+/// The rule for hot places, and the code that they request.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// After this number of calls or visits, the optimized version.
     After(u32),
-    /// What the costs say: first the base, then the optimized version.
+    /// When the costs say that code pays: first the base, then the optimized version.
     Costs(Costs),
 }
 
-/// A place first asks after this part of the visits that make it hot alone.
+/// A place first requests code after this fraction of the visits that make it hot alone.
 const PLACES: u32 = 4;
 
 /// The first instruction of the loop of a goal.
@@ -44,8 +44,8 @@ fn header(goal: Goal) -> Option<Inst> {
     goal.point().map(|at| at.inst())
 }
 
-/// The visits of a loop after which an activation in the interpreter enters a continuation that is
-/// there. A short loop has ended before, and would gain less than the way takes.
+/// The visits of a loop after which an activation in the interpreter enters an existing
+/// continuation. A loop that ends earlier would gain less than the transition costs.
 const AGAIN: u32 = 256;
 
 /// Half of a number of visits, at least 1.
@@ -56,21 +56,21 @@ fn half(visits: u64) -> u32 {
 /// Starts in the interpreter. A function or loop that is hot is compiled. The next call enters the
 /// function; a loop is entered in the middle, through an entry that the checker accepted.
 ///
-/// The run waits for the compiler ([`Tiered::new`], [`Tiered::by_costs`]), or goes on and takes the
-/// code up at the next function entry or loop header ([`Tiered::in_background`]).
+/// The run waits for the compiler ([`Tiered::new`], [`Tiered::by_costs`]), or continues and uses
+/// the code from the next function entry or loop header on ([`Tiered::in_background`]).
 pub struct Tiered<O> {
     rule: Rule,
     pipeline: Pipeline,
     observer: SharedObserver<O>,
     workplace: Workplace<O>,
-    /// The continuations of loops that are done. `None` for a loop without an entry. Not in use if
-    /// the run waits for code after a number of visits: the compiler knows all of it then.
+    /// The continuations of finished goals. `None` for a loop without an entry. Unused if the run
+    /// waits for code after a number of visits ([`Rule::After`]): the compiler then keeps all code.
     loops: BTreeMap<Goal, Option<Arc<Continuation>>>,
     /// The loops that the run has entered.
     entered: BTreeSet<Goal>,
     savings: Savings,
     speculations: Speculations,
-    /// The bytes of code that may still be ordered.
+    /// The bytes of code that may still be made.
     room: usize,
     listener: Option<TierListener>,
 }
@@ -84,16 +84,16 @@ impl<O> std::fmt::Debug for Tiered<O> {
 impl<O: Observer> Tiered<O> {
     /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
     /// many visits of its header. `pipeline` optimizes hot functions. The run waits for the code,
-    /// so the program alone decides which code is compiled when.
+    /// so compilation depends on the program alone, not on times.
     pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
         Tiered::with_rule(Rule::After(threshold.max(1)), pipeline, observer)
     }
 
-    /// Creates the policy. The costs say which functions and loops are hot: where native code would
-    /// have saved a share of its price by now ([`Costs::SHARE_HERE`], or [`Costs::SHARE_BESIDE`] in
-    /// the background). Code of the base comes first.
-    /// In the background, optimized code follows where the costs say that it is faster. The run
-    /// waits for the code, so the program alone decides which code is compiled when.
+    /// Creates the policy. A function or loop is hot when native code would have saved a share of
+    /// its price by now ([`Costs::SHARE_HERE`], or [`Costs::SHARE_BESIDE`] in the background). Code
+    /// of the base comes first. In the background, optimized code follows if the costs say that it
+    /// is faster. Unless in the background, the run waits for the code, so compilation depends on
+    /// the program alone, not on times.
     pub fn by_costs(costs: Costs, pipeline: Pipeline, observer: O) -> Tiered<O> {
         Tiered::with_rule(Rule::Costs(costs), pipeline, observer)
     }
@@ -116,15 +116,15 @@ impl<O: Observer> Tiered<O> {
         }
     }
 
-    /// Orders no more code when the code so far has this many bytes. What is ordered already may
-    /// exceed the limit. Without this call, the limit of the engine alone counts
-    /// ([`jit::Config::code_bytes`]); there, too, the run goes on without further code.
+    /// Orders no more code once the code has reached this number of bytes. Code already ordered may
+    /// exceed the limit. The limit of the engine applies as well ([`jit::Config::code_bytes`]). At
+    /// either limit, the run continues without further code.
     pub fn with_code_limit(self, bytes: usize) -> Tiered<O> {
         Tiered { room: bytes, ..self }
     }
 
-    /// Tells a listener of each step. Call it before [`Tiered::in_background`], whose thread would
-    /// tell nobody otherwise.
+    /// Reports each step to a listener. Call this before [`Tiered::in_background`], whose thread
+    /// reports to the listener set by then.
     pub fn listening(self, listener: TierListener) -> Tiered<O> {
         Tiered { listener: Some(listener), ..self }
     }
@@ -137,30 +137,30 @@ impl<O: Observer> Tiered<O> {
 
     /// Makes the first versions of these functions assume, as the list says for each. An assumption
     /// that fails [`super::MAX_FAILURES`] times is given up; the last of [`super::MAX_VERSIONS`]
-    /// versions assumes nothing. A list that does not fit its function is refused
-    /// as a whole ([`Observer::refused`]).
+    /// versions assumes nothing. A list that does not fit its function is rejected as a whole
+    /// ([`Observer::refused`]).
     pub fn speculating(self, assume: BTreeMap<Func, Vec<Assumption>>) -> Tiered<O> {
         let mut tiered = self.here();
         tiered.speculations.list(assume);
         tiered
     }
 
-    /// Which values assumptions keep as operands. Those that exits lack, without this choice.
+    /// Sets the values that assumptions keep as operands. Default: the values that exits lack.
     pub fn pinning(mut self, pins: Pins) -> Tiered<O> {
         self.speculations.pin(pins);
         self
     }
 
     /// The most work of the search for assumptions with exits in one version
-    /// ([`derive::speculate::Plan::work`]). Without this choice, [`derive::speculate::Plan::WORK`].
+    /// ([`derive::speculate::Plan::work`]). Default: [`derive::speculate::Plan::WORK`].
     pub fn searching(mut self, work: u64) -> Tiered<O> {
         self.speculations.grant(work);
         self
     }
 
-    /// As [`Tiered::speculating`], with the assumptions that the run so far suggests when a
-    /// function becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise none
-    /// are made.
+    /// Like [`Tiered::speculating`], with the assumptions that the run so far suggests when a
+    /// function becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise
+    /// versions assume nothing.
     pub fn profiling(self, options: SuggestOptions) -> Tiered<O> {
         let mut tiered = self.here();
         tiered.speculations.count(options);
@@ -173,8 +173,8 @@ impl<O: Observer> Tiered<O> {
         Tiered { workplace: Workplace::Here(compiler), ..self }
     }
 
-    /// Makes calls of the function run a version, or only transitions.
-    /// Returns whether it became the version of the function just now.
+    /// Installs a version for calls of the function; if a speculative version runs them, for
+    /// transitions only. Returns whether calls newly run the version.
     fn install(&self, tier: &mut Tier<'_>, version: &Arc<Version>) -> Result<bool, RunError> {
         if self.speculations.assumes(version.func()) {
             return tier.adopt(version, Vec::new()).map_err(RunError::Link).map(|()| false);
@@ -198,7 +198,7 @@ impl<O: Observer> Tiered<O> {
         }
     }
 
-    /// Wants code, and installs the code that is there.
+    /// Requests code, and installs the code that is ready.
     fn want(
         &mut self,
         tier: &mut Tier<'_>,
@@ -230,13 +230,13 @@ impl<O: Observer> Tiered<O> {
         Ok(entry)
     }
 
-    /// Whether native code would not have saved enough yet in all places of the function together.
-    /// Asks again then.
+    /// Whether native code would not have saved enough yet, summed over all places of the function.
+    /// If so, schedules the next request.
     fn is_early(&self, tier: &mut Tier<'_>, goal: Goal) -> bool {
         if self.pays(tier, goal) {
             return false;
         }
-        // The next question comes after half as many visits again, so there are few.
+        // The next request comes after half as many visits again, so requests are few.
         let visits = tier.visits(goal.func(), header(goal));
         tier.ask_after(goal.func(), header(goal), half(visits));
         true
@@ -248,14 +248,14 @@ impl<O: Observer> Tiered<O> {
         self.savings.pay(tier, &costs, (goal, self.share()))
     }
 
-    /// Tells that the run enters a loop in the middle, for the first time.
+    /// Reports the first entry of the run into a loop in the middle.
     fn enter(&mut self, goal: Goal) {
         if self.entered.insert(goal) {
             self.tell(TierEvent::Entered(wanted((self.first_tier(), goal))));
         }
     }
 
-    /// The share of its price, in percent, that code would have saved when the run asks for it.
+    /// The share of its price, in percent, that code would have saved when the run requests it.
     fn share(&self) -> u64 {
         match self.workplace {
             Workplace::Here(_) => Costs::SHARE_HERE,
@@ -263,7 +263,8 @@ impl<O: Observer> Tiered<O> {
         }
     }
 
-    /// The code that a goal has led to before: the continuation, or nothing more to come.
+    /// The earlier result of a goal: the continuation, or `Some(None)` if no more code will come.
+    /// `None` for a new goal.
     fn known(&mut self, tier: &mut Tier<'_>, goal: Goal) -> Option<Option<Arc<Continuation>>> {
         let again = match (&self.workplace, self.rule) {
             (Workplace::Here(_), Rule::After(_)) => return None,
@@ -273,7 +274,7 @@ impl<O: Observer> Tiered<O> {
         match (goal, self.loops.get(&goal)) {
             (Goal::Loop(..), Some(entry)) => {
                 if entry.is_some() {
-                    // Another activation of the function may be in the interpreter, or come.
+                    // The interpreter may have, or get, another activation of the function.
                     tier.ask_after(goal.func(), header(goal), again);
                 }
                 Some(entry.clone())
@@ -289,7 +290,7 @@ impl<O: Observer> Tiered<O> {
         let worth = worth(tier, key.1.func());
         let Workplace::Beside(worker) = &mut self.workplace else { return false };
         worker.order(tier.engine(), &module, key, (worth, visits));
-        // The run asks again when it has come as far once more, so the queue learns which code is
+        // The run repeats the request after as many visits again, so the queue learns which code is
         // hot.
         let again = u32::try_from(visits).unwrap_or(u32::MAX);
         tier.ask_after(key.1.func(), header(key.1), again.max(1));
@@ -320,7 +321,8 @@ impl<O: Observer> Tiered<O> {
         Ok(entry)
     }
 
-    /// Counts the bytes of new code. The run goes on without code for which there is no room.
+    /// Counts the bytes of new code. If the engine has no room for the code, the run continues
+    /// without it.
     fn within_room(
         &mut self,
         key: Key,
@@ -366,8 +368,8 @@ impl<O: Observer> Tiered<O> {
         Ok(())
     }
 
-    /// Installs the code that the worker has made. Loops ask again, since the run may be in one of
-    /// them.
+    /// Installs the code that the worker has made. Schedules requests of loops again, since the run
+    /// may be in one of them.
     fn collect(&mut self, tier: &mut Tier<'_>) -> Result<(), RunError> {
         let Workplace::Beside(worker) = &self.workplace else { return Ok(()) };
         for (key, made) in worker.collect() {
@@ -384,7 +386,7 @@ impl<O: Observer> Tiered<O> {
         Ok(())
     }
 
-    /// Orders the optimized version of a function whose base is there, if that pays.
+    /// Orders the optimized version of a function whose base is compiled, if that pays.
     fn follow_up(&mut self, tier: &mut Tier<'_>, (made, goal): Key) {
         let Rule::Costs(costs) = self.rule else { return };
         let Workplace::Beside(worker) = &mut self.workplace else { return };
@@ -396,8 +398,8 @@ impl<O: Observer> Tiered<O> {
         }
     }
 
-    /// The continuation of a loop of the base in the version that assumes, if an entry leads there:
-    /// none lands behind an assumption.
+    /// The continuation of a loop of the base in the speculative version. `None` without an entry:
+    /// no entry lands behind an assumption.
     ///
     /// # Errors
     /// If code cannot be compiled or linked.
@@ -419,7 +421,7 @@ impl<O: Observer> Tiered<O> {
 }
 
 impl<O: Observer> Tiered<O> {
-    /// Answers a call of a function that is hot, or that native code makes.
+    /// Handles a call of a hot function, or a call that native code makes.
     fn on_call(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         let Tiered { speculations, pipeline, observer, .. } = self;
         if speculations.version(tier, func, pipeline, observer)?.is_some() {
@@ -428,7 +430,7 @@ impl<O: Observer> Tiered<O> {
         self.want(tier, Goal::Version(func)).map(|_| ())
     }
 
-    /// Answers a loop that is hot.
+    /// Handles a hot loop.
     fn in_loop(
         &mut self,
         tier: &mut Tier<'_>,
@@ -445,12 +447,13 @@ impl<O: Observer> Tiered<O> {
         }
     }
 
-    /// Whether a hot loop makes its function hot rather than itself: the function has been called
-    /// often, so most of its time is in calls to come. Asks again then.
+    /// Whether a hot loop requests its function rather than its own continuation: the function has
+    /// been called often, so most of its time is in calls to come. If so, schedules the next
+    /// request.
     fn is_for_calls(&self, tier: &mut Tier<'_>, at: HotLoop) -> bool {
         let (Rule::Costs(_), func) = (self.rule, at.func) else { return false };
         let is_called = tier.visits(func, None) >= Costs::CALLS;
-        // This activation may stay longer than all calls, but not in a function that is short.
+        // This activation may run longer than all later calls, but not in a short function.
         let is_for_calls =
             is_called && (tier.installed(func).is_none() || is_small_leaf(tier, func));
         if is_for_calls {
@@ -462,12 +465,12 @@ impl<O: Observer> Tiered<O> {
 }
 
 impl<O: Observer + Send + 'static> Tiered<O> {
-    /// Makes code in a thread beside the run, which goes on meanwhile. Code of the base comes
-    /// first, then the function with the most savings by its price. Results of the program do not
-    /// depend on the times. Which code ran does, and thus where fuel ends.
+    /// Makes code in another thread while the run continues. Code of the base comes first, then the
+    /// function with the most savings by its price. Results of the program do not depend on times.
+    /// The executed code does, and thus the place where fuel ends.
     ///
-    /// A policy that assumes compiles in the thread of the run, since it reads the counters of the
-    /// machine. The thread ends by itself after the policy is dropped.
+    /// A policy with assumptions compiles in the thread of the run, since it reads the counters of
+    /// the machine. The thread ends by itself after the policy is dropped.
     pub fn in_background(self) -> Tiered<O> {
         if self.speculations.is_any() {
             return self;
@@ -512,7 +515,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn demanded(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         match self.rule {
             Rule::After(_) => self.called(tier, func),
-            // The way into the interpreter costs more than many a function.
+            // Entering the interpreter costs more than many functions do.
             Rule::Costs(_) => {
                 match self.savings.demand(func) && self.pays(tier, Goal::Version(func)) {
                     true => self.called(tier, func),

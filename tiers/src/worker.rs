@@ -1,8 +1,8 @@
-//! Compiles in a thread beside the run.
+//! Compiles in another thread than the run.
 //!
-//! The run orders code and goes on. The worker makes one order after another and calls the
-//! [`Wake`] of the run, which then collects the code. The same goal waits once. Of more than
-//! [`MOST_ORDERS`], the one that saves least is dropped.
+//! The run orders code and continues. The worker makes one order after another and calls the
+//! [`Wake`] of the run, which then collects the code. The queue holds each goal once, and at most
+//! [`MOST_ORDERS`] orders: it drops the order that saves least.
 
 use super::compiler::{CodeTier, Goal, Made};
 use super::events::{OrderEnd, TierEvent, TierListener, Wanted};
@@ -17,10 +17,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Stack of the worker in bytes.
 const STACK: usize = 16 << 20;
 
-/// The most orders that wait. A run asks again for code that it still needs.
+/// The most orders that wait. A run repeats the request for code that it still needs.
 pub(super) const MOST_ORDERS: usize = 1024;
 
-/// What is made for a goal. `None` if the function has no body.
+/// The code made for a goal. `None` if the function has no body.
 pub(super) type Result = std::result::Result<Option<Made>, RunError>;
 
 /// A goal at a tier.
@@ -33,11 +33,11 @@ type Maker = Box<dyn FnMut(&Engine, &Arc<Module>, Key) -> Result + Send>;
 struct Order {
     engine: Engine,
     module: Arc<Module>,
-    /// What it saves for each unit of its price.
+    /// The savings per unit of price.
     worth: u64,
 }
 
-/// What the two threads share.
+/// The queue that both threads share.
 #[derive(Default)]
 struct Desk {
     orders: BTreeMap<Key, Order>,
@@ -48,9 +48,9 @@ struct Desk {
     is_closed: bool,
 }
 
-/// The rank of an order: code of the base comes before optimized code, which native code waits for
-/// already. Then comes the code that saves most. Of one function, loops come first, since the run
-/// is in them.
+/// The rank of an order. Code of the base precedes optimized code, whose functions already run
+/// natively. Then comes the code that saves most. Within one function, loops come first, since the
+/// run is in them.
 fn rank((tier, goal): &Key, order: &Order) -> impl Ord + use<> {
     (Reverse(*tier), order.worth, matches!(goal, Goal::Loop(..)), Reverse(*goal))
 }
@@ -64,9 +64,9 @@ impl Desk {
         Some((key, order))
     }
 
-    /// Removes the order of another loop of the same function, if one waits: the run is in the loop
-    /// that has asked last. Code of it comes by all later loops, and an earlier loop that is
-    /// visited again asks again.
+    /// Removes the waiting order of another loop of the same function: the run is in the loop that
+    /// requested last. A continuation in this loop also covers all later loops, and an earlier loop
+    /// that is visited again repeats its request.
     fn leave_other_loops(&mut self, (tier, goal): Key) -> Option<Key> {
         let Goal::Loop(func, _) = goal else { return None };
         let is_other = |key: &&Key| {
@@ -85,9 +85,9 @@ impl Desk {
         self.orders.remove(&key).map(|_| key)
     }
 
-    /// Notes the code of a goal. With a version, nobody needs it alone any more; nor a loop of its
-    /// function, since the run will mostly enter by calls. A loop that it stays in asks again.
-    /// Returns the orders that this makes useless.
+    /// Records the code of a goal. If the code has a version, orders of the version alone are
+    /// useless, and so are orders of loops: the run will mostly enter by calls, and a loop in which
+    /// the run stays repeats its request. Returns the useless orders.
     fn finish(&mut self, (tier, goal): Key, made: std::thread::Result<Result>) -> Vec<Key> {
         let has_version = matches!(&made, Ok(Ok(Some(Made { version: Some(_), .. }))));
         let is_useless = |key: &Key| {
@@ -102,7 +102,7 @@ impl Desk {
     }
 }
 
-/// An order, as observers hear of it.
+/// The form of an order in events.
 pub(super) fn wanted((tier, goal): Key) -> Wanted {
     Wanted { func: goal.func(), at: goal.point(), tier }
 }
@@ -156,11 +156,12 @@ impl Office {
     }
 }
 
-/// A thread that compiles. It starts with the first order, and ends by itself after the worker is
-/// dropped: with the goal that it makes then, for which nobody waits.
+/// A thread that compiles. It starts with the first order. After the worker is dropped, it ends
+/// with the goal in progress; no thread waits for that.
 pub(super) struct Worker {
     office: Arc<Office>,
-    /// Until the thread has started. If it cannot be started, the run makes its goals itself.
+    /// `Some` until the thread has started. If the system provides no thread, the run itself makes
+    /// its goals.
     maker: Option<Maker>,
 }
 
@@ -176,13 +177,13 @@ impl Worker {
         Worker { office: Arc::new(Office { desk, news, wake, listener }), maker: Some(maker) }
     }
 
-    /// What the worker calls when something is done.
+    /// The wake that the worker calls after each finished goal.
     pub(super) fn wake(&self) -> Wake {
         self.office.wake.clone()
     }
 
-    /// Orders a goal, or notes its worth now: the savings so far by its price. The listener hears
-    /// `visits`, if the goal did not wait before.
+    /// Orders a goal, or updates the worth of a waiting order: the savings so far by the price.
+    /// Reports a new order with `visits` to the listener.
     pub(super) fn order(
         &mut self,
         engine: &Engine,
@@ -195,7 +196,7 @@ impl Worker {
         if desk.in_work == Some(key) || is_done {
             return;
         }
-        // Under the lock, so that the worker does not begin before.
+        // Report under the lock, before the worker can begin.
         if !desk.orders.contains_key(&key) {
             self.office.tell(TierEvent::Asked(wanted(key), visits));
         }
@@ -243,8 +244,8 @@ impl Worker {
         }
     }
 
-    /// What was done since the last question, or why it could not be done. A panic of the compiler
-    /// is one of the run.
+    /// The goals finished since the last call, with their code or error. Resumes a panic of the
+    /// compiler in the run.
     pub(super) fn collect(&self) -> Vec<(Key, Result)> {
         let done = std::mem::take(&mut self.office.desk().done);
         let done = done.into_iter().map(|(key, made)| {
@@ -269,7 +270,7 @@ mod tests {
     use ir::{Func, Inst, Point};
     use std::sync::Arc;
 
-    /// A function that is installed is entered by calls, so its loops no longer wait for code.
+    /// Calls enter an installed function, so its loops no longer wait for code.
     #[test]
     fn a_version_makes_orders_for_loops_of_its_function_useless() {
         let text = "func @f() {\nentry:\n  return\n}\n";

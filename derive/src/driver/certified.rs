@@ -21,7 +21,7 @@ pub struct CertifiedMapping {
     pub mapping: Checked<Mapping>,
     /// The facts of the accepted entries, in the order of the entries.
     pub facts: MappingFacts,
-    /// The number of points of the source version, or of those asked for ([`certify_at`]),
+    /// The number of points of the source version, or of requested points ([`certify_at`]),
     /// unreachable points included.
     pub points: usize,
     /// The number of unreachable points: points in code that synthesis or the checker has proved
@@ -53,14 +53,15 @@ pub const UNPROVED: &str = "unproved";
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CheckCounts {
-    /// The number of points of the source versions. [`CertifiedMapping::checked`] leaves
-    /// unreachable points out; `osier::exchange::recheck` cannot tell which they are.
+    /// The number of points of the source versions. [`CertifiedMapping::checked`] excludes
+    /// unreachable points; `osier::exchange::recheck` cannot identify them, and counts all points.
     pub points: u64,
     /// The number of accepted entries.
     pub held: u64,
     /// The number of dropped entries, by the name of the failed check.
     pub dropped: BTreeMap<String, u64>,
-    /// The number of dropped entries that the checker refuted. It left the others undecided.
+    /// The number of dropped entries that the checker refuted. The other dropped entries are
+    /// undecided.
     pub refuted: u64,
 }
 
@@ -118,8 +119,9 @@ pub struct Certified {
     pub certificate: Certificate,
     /// The requested levels, lowest first.
     pub levels: Vec<CertifiedLevel>,
-    /// The anchors at which the versions are not proved alike. Entries at points from which or to
-    /// which a run passes them are dropped (`explain::unproved` describes them).
+    /// The anchors at which the versions are not proved alike. The checker drops the entries at
+    /// points from which, or to which, a run passes such an anchor. `explain::unproved` describes
+    /// the anchors.
     pub unproved: Vec<UnprovedAnchor>,
 }
 
@@ -135,8 +137,8 @@ impl Certified {
     }
 }
 
-/// Makes the mappings between a base and a version derived from it, at the given levels, and keeps
-/// the entries that the checker accepts. Cost: one synthesis per level, one certificate, and one
+/// Makes the mappings between a base and its derived version at the given levels, and keeps the
+/// entries that the checker accepts. Cost: one synthesis per level, one certificate, and one
 /// verdict per entry.
 ///
 /// # Panics
@@ -164,17 +166,18 @@ pub struct CertifiedPoints {
     pub certificate: Certificate,
     /// The entries in both directions.
     pub entries: CertifiedLevel,
-    /// As in [`Certified`].
+    /// See [`Certified::unproved`].
     pub unproved: Vec<UnprovedAnchor>,
 }
 
-/// Makes the entries at some points alone, at one level, and keeps those that the checker accepts.
-/// `asked` gives the points, of the base under [`Side::Before`] and of the derived version under
-/// [`Side::After`], as [`synthesize_at`] takes them.
+/// Makes the entries at some points alone, at one level, and keeps the entries that the checker
+/// accepts. `asked` returns the points: of the base under [`Side::Before`], of the derived version
+/// under [`Side::After`] (see [`synthesize_at`]).
 ///
-/// The entries of the answer are armed for each other, and no others are: live+ is that of the set.
-/// An entry provides no values for entries of another answer. If `asked` has no points of the
-/// derived version, nothing leaves it, and all answers of this kind may be used in one run.
+/// Only the returned entries are armed for each other: live+ counts their required values alone. An
+/// entry provides no values for entries of another call. If `asked` names no points of the derived
+/// version, no entry leaves the version, and the results of several such calls may be used in one
+/// run.
 ///
 /// Cost: one certificate, and one pass of the checker over both versions; then, in proportion to
 /// the entries.
@@ -269,8 +272,8 @@ fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
     (mapping, (points, unreachable, unmapped))
 }
 
-/// An accepted mapping with the points that have no entry. `is_dead` tells points that the checker
-/// has proved never to run: no entry is lost there, even if synthesis found one.
+/// An accepted mapping with its points without an entry. `is_dead` says whether the checker has
+/// proved a point unreachable: no entry is lost there, even if synthesis found one.
 fn certified(
     accepted: Accepted,
     (points, unreachable, mut unmapped): Rest,

@@ -12,9 +12,9 @@ use transition::certificate::MappingFacts;
 use transition::mapping::Mapping;
 use transition::{Pair, Side};
 
-/// The reason under which entries are dropped if neither version was derived from the other.
-/// Without a log between the versions there is no certificate. Edges composed of accepted entries
-/// need none.
+/// The reason for dropped entries between versions of which neither was derived from the other.
+/// Without a log between the versions, they have no certificate. Composed edges need no
+/// certificate.
 pub const NO_LOG: &str = "no-log";
 
 /// The mappings of a version graph under seal.
@@ -22,18 +22,18 @@ pub const NO_LOG: &str = "no-log";
 pub struct CertifiedGraph {
     /// Counts of the verdicts on the entries of built and inserted edges.
     pub counts: CheckCounts,
-    /// By index of the edge in [`VersionGraph::edges`]: its accepted entries, which are all that
-    /// the edge is left with. Each mapping was accepted with all mappings of the graph armed, so a
-    /// run may take any of these edges one after the other ([`Checked`]).
+    /// By index of the edge in [`VersionGraph::edges`]: its accepted entries, the only entries that
+    /// the edge keeps. Each mapping was accepted with all mappings of the graph armed, so a run may
+    /// take these edges one after the other ([`Checked`]).
     pub mappings: Vec<Checked<Mapping>>,
-    /// By index of the edge, of built and inserted edges: the points whose entry the checker did
-    /// not accept, ascending, with its verdicts. Unreachable points are left out.
+    /// By index of built and inserted edges: the points whose entry the checker did not accept,
+    /// ascending, with its verdicts. Unreachable points are omitted.
     pub rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
-    /// By version: the points that the checker has proved never to be reached. No run asks for an
-    /// entry there, so none is lost or counted.
+    /// By version: the points that the checker has proved unreachable. Missing entries there are
+    /// not counted, since no run needs them.
     pub unreachable: VersionPoints,
-    /// By version: the live values that [`certify_graph_at`] was asked for, with all mappings of
-    /// the graph armed. None for a version whose pairs are not proved.
+    /// By version: the live values at the requested points of [`certify_graph_at`], with all
+    /// mappings of the graph armed. A version without a proved pair is absent.
     pub live: BTreeMap<Version, Checked<LivePoints>>,
 }
 
@@ -41,11 +41,11 @@ pub struct CertifiedGraph {
 pub type VersionPoints = BTreeMap<Version, BTreeSet<Point>>;
 
 /// By index of the edge: the accepted mapping of a built or inserted edge. Two edges may join the
-/// same versions, so versions are no key
+/// same versions, so a pair of versions is no key
 /// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
 type Own = BTreeMap<usize, Checked<Mapping>>;
 
-/// What the checker has accepted of a graph so far.
+/// The results of the checker on a graph so far.
 #[derive(Default)]
 struct JudgedEdges {
     own: Own,
@@ -56,9 +56,9 @@ struct JudgedEdges {
 }
 
 /// Drops the entries of a graph that the checker does not accept, then composes the composed edges
-/// again from the accepted entries. A composed entry is correct if its parts are, and if the second
-/// part requires no more than the first provides ([`check::compose`]). Cost: one certificate per
-/// pair of versions with an edge, and one verdict per entry.
+/// again from the accepted entries. A composed entry is correct if both parts are correct and the
+/// first part provides all values that the second requires ([`check::compose`]). Cost: one
+/// certificate per pair of versions with an edge, and one verdict per entry.
 ///
 /// # Panics
 /// If a log of the graph's tree does not replay. Trees built by their own functions satisfy this.
@@ -70,8 +70,8 @@ pub fn certify_graph(
     certify_graph_at(module, graph, &VersionPoints::new(), observer)
 }
 
-/// As [`certify_graph`], and finds the live values at some points: what frames need that land there
-/// ([`check::leave_copy`]).
+/// Like [`certify_graph`], and finds the live values at some points: the values that frames need
+/// which land there ([`check::leave_copy`]).
 ///
 /// # Panics
 /// As [`certify_graph`].
@@ -98,7 +98,7 @@ pub fn certify_graph_at(
             EdgeOrigin::Composed { path, .. } => along(graph, &mappings, path),
             EdgeOrigin::Built { .. } | EdgeOrigin::Inserted => own.remove(&index),
         };
-        // Edges without a log have nothing accepted.
+        // An edge without a log has no accepted entries.
         let nothing = || Checked::nothing(edge.mapping.source(), edge.mapping.target());
         mappings.push(sealed.unwrap_or_else(nothing));
     }
@@ -106,9 +106,9 @@ pub fn certify_graph_at(
     CertifiedGraph { counts, mappings, rejected, unreachable, live }
 }
 
-/// The accepted mapping along a path of versions, over the first edge between each two, as
-/// [`VersionGraph::add_composed`] goes. `sealed` are the mappings of the edges so far: a composed
-/// edge comes after the edges of its path.
+/// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
+/// first edge between consecutive versions. `sealed` are the mappings of the edges so far: a
+/// composed edge comes after the edges of its path.
 fn along(
     graph: &VersionGraph<'_>,
     sealed: &[Checked<Mapping>],

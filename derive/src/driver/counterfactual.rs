@@ -1,10 +1,9 @@
 //! Blame tested as a counterfactual: *without this rewrite the point has an entry*.
 //!
-//! `osr` names the action to blame for a point from the log alone. That is a guess. This module
-//! tests it: the pipeline runs again without the rewrite that the action belongs to
-//! ([`Fuel::without`]), and the entry of the point is searched anew. Leaving a rewrite out changes
-//! what later passes see. They may make the same rewrite in its place, or others. "Without this
-//! action" means all of that.
+//! `osr` guesses the action to blame for a point from the log alone. This module tests the guess:
+//! the pipeline runs again without the rewrite of the action ([`Fuel::without`]), and synthesis
+//! searches the entry of the point anew. Omitting a rewrite changes the input of later passes,
+//! which may then make the same rewrite or others. The counterfactual includes these consequences.
 
 mod names;
 mod search;
@@ -21,21 +20,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use transition::{Pair, Side};
 
-/// The most rewrites that one run leaves out. A rewrite that passes make over and over is no reason
-/// to run the pipeline without end.
+/// The most rewrites that a run omits. Passes may make an omitted rewrite again and again; this
+/// limit ends the search.
 const MAX_LEFT_OUT: usize = 64;
 
-/// A point, and the version that a run would leave there.
+/// A point, and the side of the version that contains it.
 pub type SourcePoint = (Side, Point);
 
 /// The fate of a point in the versions of one run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It has an entry.
+    /// The point has an entry.
     Entry,
-    /// The version lacks the point, or no run reaches it.
+    /// The version lacks the point, or the point is unreachable.
     Gone,
-    /// It has no entry.
+    /// The point has no entry.
     Lacks {
         /// The reason.
         reason: Reason,
@@ -46,22 +45,22 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Whether no entry is missing.
+    /// Whether the point has an entry or needs no entry.
     pub fn is_mended(&self) -> bool {
         !matches!(self, Fate::Lacks { .. })
     }
 }
 
-/// The bound that ended a search, or a run of it.
+/// The bound that ended a search, or one of its runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SearchBound {
-    /// The next version would be more work than the search may take ([`CulpritEffort::work`]).
+    /// The next version would exceed the search's bound on work ([`CulpritEffort::work`]).
     Work,
-    /// The set has as many rewrites as one may have ([`CulpritEffort::set`]).
+    /// The set has reached its largest size ([`CulpritEffort::set`]).
     Set,
-    /// A pass makes a rewrite again however often it is left out.
+    /// A pass makes an omitted rewrite again, more often than a run may omit it.
     Repeats,
-    /// The log suspects nothing else, and bisection finds nothing new.
+    /// The log names no further suspect, and bisection finds no new rewrite.
     Suspects,
 }
 
@@ -110,7 +109,7 @@ pub struct Counterfactual<'a> {
 }
 
 impl<'a> Counterfactual<'a> {
-    /// Of a version that the pipeline without these rewrites has made.
+    /// For a version that the pipeline made without the rewrites `given_up`.
     pub fn new(
         module: &'a Module,
         (base, derived): (&'a Function, &'a Derived),
@@ -133,11 +132,11 @@ impl<'a> Counterfactual<'a> {
         self.runs
     }
 
-    /// The fates of points without a rewrite of the version's own log, by number. Cost: one
-    /// version, and one more for each time that a pass makes the rewrite again.
+    /// The fates of points if the pipeline omits one rewrite, given by its number in the version's
+    /// own log. Cost: one version, and one more for each time that a pass makes the rewrite again.
     ///
     /// # Errors
-    /// If passes make the rewrite however often it is left out.
+    /// [`SearchBound::Repeats`] if passes make the rewrite again after each omission.
     ///
     /// # Panics
     /// Like [`super::derive()`].
@@ -152,14 +151,15 @@ impl<'a> Counterfactual<'a> {
         Ok(self.fates(&run, level, points))
     }
 
-    /// The run in which no pass makes a rewrite of these names, and the numbers of those left out,
-    /// ascending. A pass that runs twice often makes in its second run what the first may not: that
-    /// is the same action, and is left out too.
+    /// A run in which no pass makes a rewrite of these names, and the numbers of the omitted
+    /// rewrites, ascending. A pass that runs twice often repeats an omitted rewrite in its second
+    /// run. The repeated rewrite has the same name, and is omitted, too.
     fn without(&mut self, names: &[RewriteName]) -> Result<(PipelineRun, Vec<u64>), SearchBound> {
         let first = |known: &RunNames, from: u64| {
             names.iter().filter_map(|name| known.rewrite(name, from)).min()
         };
-        // Up to the first of them, the run is the one that made the version itself.
+        // Up to the first of these rewrites, the run repeats the run that made the version itself,
+        // so its numbers are known.
         let mut left_out: Vec<u64> = first(&self.names, 0).into_iter().collect();
         loop {
             let run = self.run(u64::MAX, &left_out)?;
@@ -172,10 +172,10 @@ impl<'a> Counterfactual<'a> {
         }
     }
 
-    /// Runs the first rewrites of the pipeline without some of them. The error is the bound on
-    /// work.
+    /// Runs the first `limit` rewrites of the pipeline without the rewrites `left_out`. The error
+    /// is the bound on work.
     fn run(&mut self, limit: u64, left_out: &[u64]) -> Result<PipelineRun, SearchBound> {
-        // As far as can be told before, this run is as large as the version itself.
+        // The best estimate before the run: its version is as large as the version itself.
         let size = (self.base.inst_count() + self.derived.function.inst_count()) as u64;
         if self.work.saturating_add(size) > self.end {
             return Err(SearchBound::Work);
@@ -191,7 +191,8 @@ impl<'a> Counterfactual<'a> {
         Ok(PipelineRun { made: Arc::new((base, derived)), names })
     }
 
-    /// The fates of points in the versions of a run. The points are those of the version itself.
+    /// The fates of points in the versions of a run. `points` are points of the version itself and
+    /// its base.
     fn fates(&self, run: &PipelineRun, level: Level, points: &[SourcePoint]) -> Vec<Fate> {
         let here: Vec<Option<SourcePoint>> =
             points.iter().map(|(side, at)| Some((*side, self.same(run, *side, *at)?))).collect();
@@ -199,7 +200,8 @@ impl<'a> Counterfactual<'a> {
         let pair = VersionPair::new(base, &derived.function, &derived.log)
             .expect("the log leads to the version derived")
             .in_module(self.module);
-        // Kept values of some entries are values that others provide, so `avail` takes them all.
+        // At `avail`, the kept values of some entries are provided by other entries, so synthesis
+        // needs all points.
         let made = match level {
             Level::Avail => synthesize(&pair, level),
             _ => synthesize_at(&pair, level, &by_side(&here)),
@@ -207,7 +209,7 @@ impl<'a> Counterfactual<'a> {
         here.iter().map(|at| fate(derived, &pair, &made, *at)).collect()
     }
 
-    /// The point of a version of a run that is the same as one of the version itself.
+    /// The point in a run's version that corresponds to a point of the version itself.
     fn same(&self, run: &PipelineRun, side: Side, point: Point) -> Option<Point> {
         if side == Side::Before {
             return Some(point);
@@ -248,7 +250,7 @@ fn fate(
     Fate::Lacks { reason: unmapped.reason, suspects }
 }
 
-/// Each item once, at its first place.
+/// The items without repetitions: each item stays at its first place.
 fn distinct<T: Ord + Copy>(items: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
     let mut seen = BTreeSet::new();
     items.filter(move |item| seen.insert(*item))

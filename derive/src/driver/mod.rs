@@ -3,7 +3,7 @@
 //!
 //! After each pass on each function the driver verifies the new version and replays the log. A
 //! finding means a bug in the pass or in the editor. The driver then panics with the names of pass
-//! and function, since a wrong version must not reach later passes.
+//! and function: a wrong version must not reach later passes.
 
 mod certified;
 mod certified_graph;
@@ -138,7 +138,7 @@ fn check_pass(
     if let Err(error) = check_replay(before, log, after) {
         bug(format!("its log does not replay: {error}"));
     }
-    // The version before is well-formed, and so is one that the replay has shown to be the same.
+    // The previous version is well-formed, and the replay has shown that this version equals it.
     if log.is_empty() {
         return;
     }

@@ -1,4 +1,5 @@
-//! Loops that run by themselves: the entries into regions of a derived version, and out of them.
+//! Loops that run by themselves: the entries into regions of a derived version and out of these
+//! regions.
 
 use super::{CertifiedPoints, Derived, Observer, certify_at};
 use ir::cfg::Cfg;
@@ -8,7 +9,8 @@ use osr::{Level, LoopRegion, VersionPair, synthesize_at};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::Pair;
 
-/// A loop of the derived version that a run may enter from the base by itself.
+/// A loop of the derived version that a run may enter from the base without the rest of the
+/// version.
 #[derive(Clone, Debug)]
 pub struct EnteredRegion {
     /// The code of the loop.
@@ -27,10 +29,11 @@ pub struct CertifiedRegions {
     pub regions: BTreeMap<Point, EnteredRegion>,
 }
 
-/// Makes the entries of a base at some points, its loop headers say, into the loops of the derived
-/// version, and the entries behind these loops back to the base. The checker judges all of them.
+/// Makes the entries from a base at some points, such as its loop headers, into the loops of the
+/// derived version, and the entries behind these loops back to the base. The checker judges all of
+/// them.
 ///
-/// Cost: that of [`certify_at`], and a search for the landing points before it.
+/// Cost: one [`certify_at`], after one synthesis that finds the landing points.
 ///
 /// # Panics
 /// Like [`certify_at`].
@@ -45,7 +48,7 @@ pub fn certify_regions(
     let version = &derived.function;
     let mut landed = BTreeMap::new();
     let asked = |pair: &VersionPair<'_>| {
-        // The search alone says where the entries land, and thus which loops are entered.
+        // Only this synthesis finds the landing points, and thus the loops that runs enter.
         let made = synthesize_at(pair, level, &Pair::new(at, BTreeSet::new()));
         let entries = made.forward.mapping.shared_entries();
         // One forest for all landing points: a forest for each is quadratic in the loops.

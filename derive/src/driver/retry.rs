@@ -1,8 +1,8 @@
 //! Derives a version and makes its mappings together. Where the checker drops entries, the driver
-//! finds the rewrite to blame, leaves it out, and does both again.
+//! finds the rewrite to blame, omits the rewrite, and derives and maps again.
 //!
-//! A version without a few rewrites is a little slower than the best one. A version without entries
-//! cannot be entered in the middle, or not left where an assumption fails.
+//! A version without a few rewrites is a little slower than the best version. A version without
+//! entries cannot be entered in the middle, or cannot be left where an assumption fails.
 
 mod search;
 
@@ -22,20 +22,20 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use transition::Pair;
 
-/// The bounds of the search for rewrites to give up. Both are counts, so that every run gives up
-/// the same.
+/// The bounds of the search for rewrites to give up. All bounds are counts, so that every run gives
+/// up the same rewrites.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// The most rewrites that one function gives up one by one.
+    /// The most single rewrites that a function gives up.
     pub rewrites: usize,
-    /// Whether whole stretches of rewrites may be given up if that many do not suffice.
+    /// Whether the driver may give up stretches of rewrites if single rewrites do not suffice.
     pub stretches: bool,
     /// The most work of the probes for one function, in instructions of both versions. A probe
     /// makes a version, its mappings, and the verdicts on them. A probe of a pair that is not
     /// proved as a whole makes no mappings, and counts a quarter.
     pub work: u64,
-    /// The most work of the probes as a multiple of that of the mappings of the base. A function
-    /// of few instructions may have [`Retry::SMALL`] all the same.
+    /// The most work of the probes, as a multiple of the work of one probe of the base. This bound
+    /// is at least [`Retry::SMALL`].
     pub times: u64,
 }
 
@@ -43,11 +43,11 @@ impl Retry {
     /// No rewrite is given up.
     pub const OFF: Retry = Retry { rewrites: 0, stretches: false, work: 0, times: 0 };
 
-    /// For a program that waits: about as long as the mappings of a function of 20,000
-    /// instructions take.
+    /// For a program that waits: the search takes about as long as the mappings of a function of
+    /// 20,000 instructions.
     pub const BRIEF: Retry = Retry { rewrites: 2, stretches: false, work: 40_000, times: 8 };
 
-    /// The work that every function may have if [`Retry::work`] allows it: about a tenth of a
+    /// The work that every function may spend if [`Retry::work`] allows it: about a tenth of a
     /// second.
     pub const SMALL: u64 = 4_000;
 
@@ -59,22 +59,22 @@ impl Retry {
 }
 
 impl Default for Retry {
-    /// Eight single rewrites, and then stretches. The work is that of 24 mappings of the function,
-    /// and of about half a minute.
+    /// Eight single rewrites, and then stretches. The work is bounded by 24 mappings of the
+    /// function, and by about half a minute.
     fn default() -> Retry {
         Retry { rewrites: 8, stretches: true, work: 500_000, times: 24 }
     }
 }
 
-/// A rewrite, or a stretch of rewrites, that the driver left out, so that entries hold.
+/// A rewrite, or a stretch of rewrites, that the driver omitted so that entries hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct GivenUp {
-    /// The number of the first rewrite among all that the pipeline announces, earlier ones left out
-    /// included ([`Fuel`]).
+    /// The number of the first rewrite among all announced rewrites, omitted ones included
+    /// ([`Fuel`]).
     pub plan: u64,
-    /// The number of rewrites: 1, or a bound on those of a stretch. The fields below are about the
-    /// first.
+    /// The number of rewrites: 1, or an upper bound for a stretch. The fields below describe the
+    /// first rewrite.
     pub count: u64,
     /// The pass.
     pub pass: &'static str,
@@ -105,7 +105,7 @@ pub(crate) fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> 
 pub struct Retried {
     /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
     pub given_up: Vec<GivenUp>,
-    /// The number of rewrites that the passes announced and that were left out.
+    /// The number of announced rewrites that the driver omitted.
     pub refused: u64,
     /// The number of rewrites that the passes of the whole pipeline announced.
     pub announced: u64,
@@ -113,7 +113,7 @@ pub struct Retried {
     pub without: Option<CheckCounts>,
     /// The number of versions that the search made and judged.
     pub probes: u64,
-    /// The work of that, as [`Retry::work`] counts it.
+    /// The work of these probes, as [`Retry::work`] counts it.
     pub work: u64,
 }
 
@@ -124,14 +124,14 @@ pub struct Recipe<'a> {
     pub pipeline: &'a Pipeline,
     /// Whether each version is verified and each log replayed.
     pub vigilance: Vigilance,
-    /// The levels of the mappings, lowest first. The retry is for the entries of the last.
+    /// The levels of the mappings, lowest first. The retry judges the entries of the last level.
     pub levels: &'a [Level],
     /// The bounds of the retry.
     pub retry: Retry,
 }
 
 impl<'a> Recipe<'a> {
-    /// Versions verified, logs replayed, and the usual bounds of the retry.
+    /// A recipe that verifies versions, replays logs, and has the default bounds of the retry.
     pub fn new(pipeline: &'a Pipeline, levels: &'a [Level]) -> Recipe<'a> {
         Recipe { pipeline, vigilance: Vigilance::On, levels, retry: Retry::default() }
     }
@@ -150,16 +150,17 @@ pub struct Secured {
 
 /// Runs a pipeline over one function and makes the mappings between the base and the version, as
 /// [`super::derive()`] and [`certify()`] do. If the checker drops entries of the highest level, the
-/// driver searches for a rewrite after which they are dropped, leaves it out, and goes on until no
-/// entry is dropped. If several rewrites do not suffice, it leaves out stretches that grow. The
-/// answer is the version with the fewest reachable points without an entry; among equal ones, the
-/// first one tried. Suppose that a bound is reached, and most points of that version have no entry.
-/// The driver then leaves out the rest of the pipeline behind the last prefix that was found to
-/// drop none. The version is never worse than that of the whole pipeline.
+/// driver searches for the rewrite that makes the checker drop them, and omits the rewrite. It
+/// repeats this until the checker drops no entry. If [`Retry::rewrites`] single rewrites do not
+/// suffice, it omits stretches of growing length. The result is the version with the fewest
+/// reachable points without an entry; of equal versions, the first one. If the search reaches a
+/// bound and most points of this version have no entry, the driver omits the whole rest of the
+/// pipeline behind the last prefix known to drop no entry. The result never has more points without
+/// an entry than the version of the whole pipeline.
 ///
-/// Cost: nothing more if no entry is dropped. Otherwise, for each rewrite given up, as many probes
-/// as the logarithm of its distance from the one before, within the bounds: [`Retry::times`] the
-/// cost of one mapping at most, but for small functions.
+/// Cost: nothing more if the checker drops no entry. Otherwise, each given-up rewrite takes a
+/// number of probes logarithmic in its distance from the previous one. The total is at most
+/// [`Retry::times`] the cost of one mapping, except for small functions.
 ///
 /// # Panics
 /// Like [`super::derive()`].
@@ -200,7 +201,7 @@ pub fn derive_certified(
     let mut fuel = Fuel::UNLIMITED.without(numbers(&retried.given_up));
     let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
     let better = certify(module, base, &fewer, levels, observer);
-    // The search judged the highest level alone. The certificate now explains the others too.
+    // The search judged the highest level alone; `better` also judges the lower levels.
     if missing(&better) < missing(&certified) {
         let retried = Retried { refused: fuel.refused(), ..retried };
         Secured { derived: fewer, certified: better, retried }
@@ -209,12 +210,12 @@ pub fn derive_certified(
     }
 }
 
-/// The search for rewrites of one step of several, where the checker has dropped entries of the
-/// step. The caller makes the versions.
+/// The search for rewrites to give up in one of several steps, after the checker has dropped
+/// entries of the step. The caller makes the versions.
 pub(crate) struct GiveUp<'a> {
     /// The module.
     pub(crate) module: &'a Module,
-    /// The version that the step leaves.
+    /// The version before the step.
     pub(crate) base: &'a Function,
     /// The passes of the step.
     pub(crate) pipeline: &'a Pipeline,
@@ -223,8 +224,9 @@ pub(crate) struct GiveUp<'a> {
 }
 
 impl GiveUp<'_> {
-    /// The rewrites to leave out, and the number of versions that the search made and judged. No
-    /// rewrites if no entry is dropped, or if the search finds no better version within its bounds.
+    /// The rewrites to omit, and the number of versions that the search made and judged. No
+    /// rewrites if the checker drops no entry, or if the search finds no better version within its
+    /// bounds.
     pub(crate) fn find(&self) -> (Vec<GivenUp>, u64) {
         let GiveUp { module, base, pipeline, retry } = *self;
         let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
@@ -241,9 +243,10 @@ impl GiveUp<'_> {
     }
 }
 
-/// Runs a pipeline over one function without some rewrites, by number. The version is the one that
-/// [`derive_certified`] made when it gave up these rewrites. It has the same ids if neither call
-/// found other versions of the family. Without numbers, this is [`super::derive()`].
+/// Runs a pipeline over one function and omits some rewrites, given by number. This repeats the
+/// version of a [`derive_certified`] that gave up these rewrites. Both versions have the same ids
+/// if the base was the family's only version before each call. Without numbers, equal to
+/// [`super::derive()`].
 ///
 /// # Panics
 /// Like [`super::derive()`].
@@ -258,7 +261,7 @@ pub fn derive_without(
     if left_out.is_empty() {
         return whole;
     }
-    // The ids of the whole pipeline's version are taken, here as there.
+    // `derive_certified` also made the whole pipeline's version first: its ids are taken in both.
     let mut fuel = Fuel::UNLIMITED.without(left_out.iter().cloned());
     derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
 }
@@ -268,15 +271,15 @@ pub fn derive_without(
 pub struct SecuredPoint {
     /// The version.
     pub derived: Derived,
-    /// The entries at the points that were asked for.
+    /// The entries at the requested points.
     pub made: CertifiedPoints,
     /// The rewrites that the version lacks.
     pub given_up: Vec<GivenUp>,
 }
 
-/// Makes a version of which the checker accepts the entry at one point of the base, after it has
-/// dropped that entry of the whole pipeline's version. `None` if the search finds no such version
-/// within its bounds. A probe asks for the entry at that point alone ([`certify_at`]).
+/// Makes a version with an accepted entry at one point of the base, after the checker has dropped
+/// this entry for the whole pipeline's version. `None` if the search finds no such version within
+/// its bounds. Each probe makes the entry at this point alone ([`certify_at`]).
 ///
 /// # Panics
 /// Like [`super::derive()`].

@@ -4,7 +4,7 @@
 //! Example: a guard of the base branches to a block with `trap user0`, and a frame state stands in
 //! front of the trap. The trap never runs: the embedder places an OSR point there. The version is
 //! useful only with an entry back to the base at each such trap that it still reaches. So the
-//! driver makes entries at these points alone, and gives up the rewrites that lose one.
+//! driver makes entries at these points alone, and gives up the rewrites that lose such an entry.
 
 use super::certified_graph::{CertifiedGraph, certify_graph};
 use super::retry::{Answer, RewriteSearch};
@@ -25,14 +25,14 @@ use transition::mapping::Mapping;
 #[derive(Clone, Copy, Debug)]
 pub struct StatePoints<'a> {
     /// The frames of the interpreter, by point of the base. Entries back land at these points
-    /// alone, and provide what the states name.
+    /// alone, and provide the values that the states name.
     pub states: &'a FrameStates,
-    /// The points at which runs come up, such as loop headers.
+    /// The points at which runs enter the version, such as loop headers.
     pub entrances: &'a BTreeSet<Point>,
-    /// The points at which the version leaves, if it still reaches their instructions. Derived
-    /// versions keep the ids of instructions, so these are points of the version, too. The
-    /// instruction is a terminator or an effect: a pass moves or deletes others, and the exit with
-    /// them.
+    /// The points at which runs leave the version, if their instructions are still reachable.
+    /// Derived versions keep the ids of instructions, so these are points of the version, too. Each
+    /// instruction must be a terminator or an effect: a pass may move or delete any other
+    /// instruction, and the exit with it.
     pub exits: &'a BTreeSet<Point>,
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Display for LostPoint {
     }
 }
 
-/// A version, the ways between it and the base, and the points without a way.
+/// A version, the mappings between the version and the base, and the points without an entry.
 #[derive(Clone, Debug)]
 pub struct SecuredStates {
     /// The version.
@@ -77,11 +77,11 @@ pub struct SecuredStates {
     pub up: Checked<Mapping>,
     /// Back to the base, at the exits.
     pub down: Checked<Mapping>,
-    /// The exits that the version reaches and has an entry for, ascending: where OSR points belong.
+    /// The reachable exits with an entry, ascending. The embedder places OSR points there.
     pub exits: Vec<Point>,
     /// The entrances without an entry.
     pub lost_entrances: Vec<LostPoint>,
-    /// The exits that the version reaches, without an entry back.
+    /// The reachable exits without an entry back.
     pub lost_exits: Vec<LostPoint>,
     /// The values of the base that count as used in the version, because a state alone names them.
     pub kept: BTreeSet<Value>,
@@ -89,7 +89,7 @@ pub struct SecuredStates {
     pub retried: Retried,
 }
 
-/// The most rounds in which values are kept. A round may make other passes lose other values.
+/// The most rounds that keep further values: after each round, passes may lose other values.
 const ROUNDS: usize = 4;
 
 /// A mistake in [`StatePoints`].
@@ -134,12 +134,12 @@ impl StatePoints<'_> {
 
 /// Derives a version of `base` and makes its entries at `points`. If an exit lacks values that the
 /// version does not have, such as a block parameter that the state alone names, the driver derives
-/// the version again and keeps them. If entries are still lost, at an exit or an entrance, the
-/// driver gives up rewrites until none is, as [`super::derive_certified`] does, within the bounds
-/// of the recipe: [`super::Retry::BRIEF`] for a program that waits, and [`super::Retry::OFF`] for
-/// neither. It never gives up rewrites for entries that the base does not have to itself. The
-/// answer loses no more points than the version of the whole pipeline. The level is the last of the
-/// recipe; [`Level::Avail`] if there is none.
+/// the version again and keeps these values. If exits or entrances still lack entries, the driver
+/// gives up rewrites like [`super::derive_certified`], within the bounds of the recipe:
+/// [`super::Retry::BRIEF`] suits a program that waits. With [`super::Retry::OFF`], the driver
+/// neither keeps values nor gives up rewrites. It never gives up rewrites for a point without an
+/// entry from the base to itself. The result loses no more points than the version of the whole
+/// pipeline. The level is the last level of the recipe, or [`Level::Avail`].
 ///
 /// Cost: the pipeline, one certificate, and a verdict for each point; the same again for each of a
 /// few rounds and for each probe.
@@ -179,7 +179,7 @@ pub fn derive_with_states(
     Ok(made)
 }
 
-/// What versions are derived from, and what they are judged by. The states fit the base.
+/// The inputs of the derivation and of its judgement. The states fit the base.
 struct StateDeriver<'a> {
     module: &'a Module,
     base: &'a Function,
@@ -188,8 +188,8 @@ struct StateDeriver<'a> {
 }
 
 impl StateDeriver<'_> {
-    /// Makes the version that keeps some values and lacks some rewrites, and its entries. Returns
-    /// the number of rewrites announced, too.
+    /// Makes the version that keeps the values `kept` and lacks the rewrites `given_up`, and its
+    /// entries. Also returns the number of announced rewrites.
     fn derive(
         &self,
         kept: BTreeSet<Value>,
@@ -205,14 +205,14 @@ impl StateDeriver<'_> {
         (SecuredStates { kept, retried, ..made }, fuel.planned())
     }
 
-    /// The version without the rewrites that lose points, if it loses fewer.
+    /// Gives up rewrites that lose points. Returns `made` if this does not lose fewer points.
     fn give_up(
         &self,
         made: SecuredStates,
         planned: u64,
         observer: &mut dyn Observer,
     ) -> SecuredStates {
-        // An entrance or exit of which the base itself has no entry is lost in every version.
+        // An entrance or exit without an entry from the base to itself is lost in every version.
         let log = ActionLog::empty_for(self.base);
         let same = Derived { function: self.base.clone(), log };
         let same = self.secure(self.base, same, &mut NoObserver);
@@ -242,9 +242,9 @@ impl StateDeriver<'_> {
         }
     }
 
-    /// The values of the base that lost exits lack, because neither the version nor compensation
-    /// code has them: leaves of the values that their states name, and of those that synthesis
-    /// names.
+    /// The base's values that lost exits lack because neither the version nor compensation code has
+    /// them. They are the leaves of two sets: values that the states of the exits name, and values
+    /// that synthesis reports as missing.
     fn lacking(&self, made: &SecuredStates) -> BTreeSet<Value> {
         let version = &made.derived.function;
         let unmapped = made.lost_exits.iter().filter_map(|lost| match lost {
@@ -302,9 +302,9 @@ impl StateDeriver<'_> {
     }
 }
 
-/// The values from which an entry may find a value that its version lacks: the operands of an
-/// operation that compensation code executes again, or the only value that a parameter receives.
-/// `None` if there is no such way.
+/// The values from which an entry can rebuild a value that its version lacks: the operands of an
+/// operation that compensation code repeats, or the only value that a parameter receives. `None` if
+/// an entry cannot rebuild the value.
 fn sources(base: &Function, value: Value) -> Option<Vec<Value>> {
     match base.value_def(value) {
         ValueDef::Result(inst, _) => {
@@ -331,7 +331,7 @@ impl SecuredStates {
         self.lost_entrances.len() + self.lost_exits.len()
     }
 
-    /// The lost points but for these, for a search.
+    /// The lost points except `hopeless`, as an answer for the search.
     fn answer(&self, hopeless: &BTreeSet<Point>) -> Answer {
         let points = |lost: &[LostPoint]| {
             lost.iter().map(LostPoint::point).filter(|point| !hopeless.contains(point)).collect()
@@ -341,8 +341,8 @@ impl SecuredStates {
     }
 }
 
-/// The points of these whose instructions a version has in reachable code. Constants may decide
-/// that a guard never fails.
+/// The subset of `points` whose instructions are reachable in a version. Constants may decide that
+/// a guard never fails.
 fn reached(version: &Function, points: &BTreeSet<Point>) -> BTreeSet<Point> {
     let decided = Decided::new(version);
     let is_reached = |point: &&Point| {
@@ -352,7 +352,7 @@ fn reached(version: &Function, points: &BTreeSet<Point>) -> BTreeSet<Point> {
     points.iter().filter(is_reached).copied().collect()
 }
 
-/// The points without an accepted entry on a built edge, but for those that no run reaches.
+/// The reachable points without an accepted entry on a built edge.
 fn lost(graph: &VersionGraph<'_>, certified: &CertifiedGraph, edge: usize) -> Vec<LostPoint> {
     let EdgeOrigin::Built { unmapped, .. } = &graph.edges()[edge].origin else {
         return Vec::new();

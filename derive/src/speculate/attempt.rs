@@ -16,16 +16,17 @@ use std::collections::BTreeMap;
 use transition::Demand;
 use transition::mapping::Mapping;
 
-/// The versions of one try, and the mappings between them that the checker accepted.
+/// The versions of one try, and the accepted mappings between them.
 pub(super) struct SpeculationAttempt {
     /// The tree with both new versions.
     tree: VersionTree,
     from: Version,
     assuming: Version,
     optimized: Version,
-    /// The assumptions that the optimized version makes, those of earlier speculations first.
+    /// The assumptions that the optimized version makes; assumptions of earlier speculations come
+    /// first.
     exits: Vec<MadeExit>,
-    /// The assumptions that it no longer makes.
+    /// The assumptions of the plan that the optimized version no longer makes.
     settled: Vec<Assumption>,
     forward: Checked<Mapping>,
     backward: BTreeMap<Version, Checked<Mapping>>,
@@ -35,16 +36,15 @@ pub(super) struct SpeculationAttempt {
 /// An assumption of the optimized version.
 pub(crate) struct MadeExit {
     pub(crate) exit: Exit,
-    /// Its index among the assumptions tried; `None` for one that the optimized version has of an
-    /// earlier speculation.
+    /// The index among the tried assumptions; `None` for an assumption of an earlier speculation.
     pub(crate) index: Option<usize>,
 }
 
 /// An assumption to try.
 pub(crate) struct TriedAssumption {
     pub(crate) pinned: PinnedAssumption,
-    /// Whether the version speculated on makes it already. It is made once more because it pins
-    /// values now, and is none of the plan
+    /// Whether the version speculated on already makes this assumption. The try repeats such an
+    /// assumption to pin values; it does not belong to the plan
     /// (`an_assumption_repeated_for_its_pins_is_none_of_the_plan`).
     pub(crate) is_repeated: bool,
 }
@@ -52,13 +52,13 @@ pub(crate) struct TriedAssumption {
 /// An assumption without an exit.
 pub(crate) struct Lacking {
     pub(crate) inst: Inst,
-    /// Its index among the assumptions tried; `None` for one of an earlier speculation.
+    /// The index among the tried assumptions; `None` for an assumption of an earlier speculation.
     pub(crate) index: Option<usize>,
     pub(crate) lost: Lost,
-    /// The values to keep for the exit, if some are missing: those that the reason names.
+    /// The values to keep for the exit: the missing values that the reason names.
     pub(crate) to_keep: Vec<Value>,
-    /// All values that are live there in the version speculated on, and that the optimized version
-    /// lacks. A reason names one at a time.
+    /// All values that are live there in the version speculated on and that the optimized version
+    /// lacks. A reason names only one of them.
     pub(crate) gone: Vec<Value>,
 }
 
@@ -71,8 +71,8 @@ impl SpeculationAttempt {
     ) -> SpeculationAttempt {
         let mut tree = tree.clone();
         let (assuming, log, insts) = assume(tree.function(from), made);
-        // Without an assumption of its own, the version would be optimized for nothing, and might
-        // lose exits of earlier ones (`runs_that_leave_at_any_assumption_end_as_the_base_does`).
+        // Without a new assumption, optimizing gains nothing, and might lose exits of earlier
+        // assumptions (`runs_that_leave_at_any_assumption_end_as_the_base_does`).
         let nothing = Pipeline::of(Vec::new());
         // A base may assume, too (`a_base_that_assumes_keeps_its_exits`).
         let is_assume = |inst| assuming.inst(inst).opcode == Opcode::Assume;
@@ -98,7 +98,7 @@ impl SpeculationAttempt {
         }
     }
 
-    /// The assumptions that the optimized version makes and that have no exit.
+    /// The assumptions of the optimized version without an exit.
     pub(super) fn lacking(&self) -> &[Lacking] {
         &self.lacking
     }
@@ -114,7 +114,7 @@ impl SpeculationAttempt {
         line.into_iter().map(|version| self.tree.function(version).inst_count() as u64).sum()
     }
 
-    /// Adds the versions to the tree that the try began with.
+    /// Adds the versions to `tree`, with which the try began.
     pub(super) fn publish(self, tree: &mut VersionTree, search: SpeculationSearch) -> Speculative {
         *tree = self.tree;
         Speculative {
@@ -131,9 +131,10 @@ impl SpeculationAttempt {
     }
 }
 
-/// An assumption of an earlier speculation on a version, made once more, so that it pins values. A
-/// pass then removes the earlier one, whose operand has become the constant. The run that leaves
-/// comes to the version before the earlier one, and leaves that, too. `None` without values.
+/// Repeats an assumption of an earlier speculation, so that it pins values. A pass then removes the
+/// earlier assumption, whose operand has become the constant. A run that leaves at the repeated
+/// assumption lands in the version speculated on, which makes the assumption, too, and leaves that
+/// version in turn. `None` without values.
 pub(crate) fn repeated(from: &Function, inst: Inst, values: &[Value]) -> Option<TriedAssumption> {
     let data = from.inst(inst);
     let (value, bits) = data.assumed()?;
@@ -145,7 +146,8 @@ pub(crate) fn repeated(from: &Function, inst: Inst, values: &[Value]) -> Option<
     (!pinned.pins.is_empty()).then_some(TriedAssumption { pinned, is_repeated: true })
 }
 
-/// The version that makes the assumptions, the log to it, and their instructions, in order.
+/// The version that makes the assumptions, the log that leads there, and the instructions of the
+/// assumptions, in order.
 pub(crate) fn assume(
     from: &Function,
     made: &[TriedAssumption],
@@ -161,8 +163,8 @@ pub(crate) fn assume(
     (assuming, log, insts)
 }
 
-/// The optimized version and the log to it. Calls whose index is assumed are resolved first: the
-/// pipeline then has to do with fewer indices.
+/// The optimized version and the log that leads there. Calls with an assumed index are resolved
+/// first, so that the pipeline sees fewer indices.
 pub(crate) fn optimize(
     module: &Module,
     assuming: &Function,
@@ -184,7 +186,8 @@ fn added(log: &ActionLog) -> Vec<Inst> {
     adds.collect()
 }
 
-/// The assumptions that the optimized version makes, and those tried that it does not make.
+/// Sorts the assumptions: returns the exits of the optimized version, and the tried assumptions
+/// that the version no longer makes.
 pub(crate) fn sort(
     tree: &VersionTree,
     (from, optimized): (Version, Version),
@@ -193,7 +196,7 @@ pub(crate) fn sort(
 ) -> (Vec<MadeExit>, Vec<Assumption>) {
     let f = tree.function(optimized);
     let cfg = Cfg::new(f);
-    // In code that no run reaches, an assumption never fails, and has no exit.
+    // An assumption in unreachable code never fails, and has no exit.
     let makes = |inst: Inst| f.has_inst(inst) && cfg.is_reachable(f.inst_block(inst));
     let earlier = tree.function(from);
     let inherited = earlier.all_insts().filter(|i| earlier.inst(*i).opcode == Opcode::Assume);
@@ -215,7 +218,7 @@ pub(crate) fn sort(
             settled.extend(assumption);
         }
     }
-    // Those of the plan come last.
+    // Assumptions of the plan come last.
     exits.sort_by_key(|made| made.exit.assumption.is_some());
     (exits, settled)
 }
@@ -231,8 +234,8 @@ fn nearest_without(tree: &VersionTree, version: Version, inst: Inst) -> Version 
     at
 }
 
-/// The mappings between the versions from the base to the optimized one, and those composed of
-/// them.
+/// The mappings between consecutive versions from the base to the optimized one, and the mappings
+/// composed of them.
 struct Ways<'t> {
     graph: VersionGraph<'t>,
     /// The version speculated on, the assuming version, and the optimized version.
@@ -263,8 +266,8 @@ impl<'t> Ways<'t> {
         Ways { graph, row, back, forward }
     }
 
-    /// Drops all entries that the checker does not accept. Returns the mapping to the optimized
-    /// version, those from it, and the assumptions without an exit.
+    /// Drops all entries that the checker does not accept. Returns the mapping into the optimized
+    /// version, the mappings out of the version, and the assumptions without an exit.
     fn prove(
         mut self,
         module: &Module,
@@ -293,7 +296,7 @@ impl<'t> Ways<'t> {
             Some(Lacking { inst, index: made.index, lost, to_keep, gone })
         };
         let lacking = exits.iter().filter_map(lacks).collect();
-        // From the last edge to the first, so that indices stay right.
+        // From the last edge to the first: `swap_remove` changes no smaller indices.
         let mut take: Vec<(usize, Option<Version>)> =
             self.back.iter().map(|(to, index)| (*index, Some(*to))).collect();
         take.push((self.forward, None));
@@ -310,7 +313,7 @@ impl<'t> Ways<'t> {
     }
 }
 
-/// The values live at the places of assumptions, and those that the optimized version has there.
+/// Finds the values live at an assumption that the optimized version lacks there.
 pub(crate) struct LiveThere<'t> {
     from: &'t Function,
     assuming: &'t Function,
@@ -331,10 +334,10 @@ impl<'t> LiveThere<'t> {
         LiveThere { from, assuming, optimized, live, dom }
     }
 
-    /// The values live in the version speculated on where an assumption stands, without those that
-    /// are available there in the optimized version.
+    /// The values that are live at the place of an assumption in the version speculated on, and not
+    /// available there in the optimized version.
     pub(crate) fn gone(&self, assumption: Inst) -> Vec<Value> {
-        // The place of the assumption: before the first instruction behind it that was there.
+        // The place of the assumption in `from`: before the next instruction that `from` has.
         let behind = std::iter::successors(self.assuming.next_inst(assumption), |inst| {
             self.assuming.next_inst(*inst)
         });

@@ -1,24 +1,24 @@
-//! Why assumptions are left out.
+//! Why a speculation drops assumptions.
 
 use super::{Lost, MAX_ASSUMPTIONS, MAX_PINS, PIN_TURNS};
 use std::fmt;
 
-/// Why an assumption was left out.
+/// Why an assumption was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dropped {
-    /// No proved entry leads back from it.
+    /// No proved entry leads back from the assumption.
     NoExit(Lost),
-    /// No proved entry leads back from it, and it keeps [`MAX_PINS`] values already.
+    /// No proved entry leads back from the assumption, which keeps [`MAX_PINS`] values already.
     TooManyPins(Lost),
-    /// No proved entry leads back from it, and [`PIN_TURNS`] turns have pinned values.
+    /// No proved entry leads back from the assumption, and [`PIN_TURNS`] turns have pinned values.
     NoPinTurnLeft(Lost),
-    /// The place is in code that no run reaches.
+    /// The place is unreachable.
     NeverReached,
     /// In inlined code, the value is a constant with other bits.
     NeverHolds,
-    /// In each turn, leaving out some assumptions took the exits of others.
+    /// In each turn, dropping some assumptions took the exits of others.
     NoTurnLeft,
-    /// [`MAX_ASSUMPTIONS`] others stand before it in the plan.
+    /// [`MAX_ASSUMPTIONS`] other assumptions precede this one in the plan.
     TooMany,
     /// The next turn would exceed [`super::Plan::work`].
     NoWorkLeft,
@@ -39,7 +39,7 @@ impl Dropped {
         }
     }
 
-    /// Why the assumption has no exit, if that is the reason.
+    /// Why the assumption has no exit. `None` if it was dropped for another reason.
     pub const fn lost(&self) -> Option<&Lost> {
         match self {
             Dropped::NoExit(lost) | Dropped::TooManyPins(lost) | Dropped::NoPinTurnLeft(lost) => {

@@ -1,4 +1,4 @@
-//! Lists of assumptions that are refused.
+//! Errors for lists of assumptions that a version cannot make.
 
 use super::{Assumption, Expected};
 use ir::cfg::Cfg;
@@ -6,7 +6,7 @@ use ir::dom::DomTree;
 use ir::{Function, Inst, Module, Type, Value, reference};
 use std::fmt;
 
-/// Why a list of assumptions is refused. Fields name an assumption by its index.
+/// Why a version cannot make a list of assumptions. Fields name an assumption by its index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SpeculateError {
     /// The version lacks the instruction of the place.
@@ -16,7 +16,7 @@ pub enum SpeculateError {
         /// The instruction.
         inst: Inst,
     },
-    /// The version lacks the value, or it is not available at the place.
+    /// The version lacks the value, or the value is not available at the place.
     NotAvailable {
         /// The assumption.
         assumption: usize,
@@ -33,7 +33,7 @@ pub enum SpeculateError {
         /// The type.
         ty: Type,
     },
-    /// The value is to differ from some bits, and is no integer.
+    /// The assumption claims that a value differs from some bits, but the value is no integer.
     NotComparable {
         /// The assumption.
         assumption: usize,
@@ -47,9 +47,9 @@ pub enum SpeculateError {
         /// The bits of the constant.
         bits: u64,
     },
-    /// An assumption that the version makes already would lose its exit.
+    /// An earlier assumption of the version would lose its exit.
     LosesExit {
-        /// The instruction of that assumption.
+        /// The instruction of the earlier assumption.
         inst: Inst,
     },
 }
@@ -98,7 +98,7 @@ pub(crate) fn check_all(
             return Err(SpeculateError::NoSuchPoint { assumption, inst });
         }
         let is_reached = cfg.is_reachable(version.inst_block(inst));
-        // Dominance says nothing about code that no run reaches.
+        // Dominance says nothing about unreachable code.
         if !version.has_value(value) || (is_reached && !dom.available_at(version, value, *at)) {
             return Err(SpeculateError::NotAvailable { assumption, value });
         }

@@ -1,4 +1,5 @@
-//! Exits that are lost: why no entry leads back from an assumption, and the value to keep for one.
+//! Lost exits: why no entry leads back from an assumption, and the value to keep so that an entry
+//! does.
 
 use check::FrameRefusal;
 use ir::edit::ActionLog;
@@ -8,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use transition::Refusal;
 
-/// The logs of edges, by their ends. The tree makes each anew, and thousands of assumptions may
-/// lose their exits on one edge.
+/// The logs of edges, by their ends. The tree computes a log anew at each request, and thousands of
+/// assumptions may lose their exits on one edge.
 pub(crate) type EdgeLogs = BTreeMap<(Version, Version), Option<ActionLog>>;
 
 /// Why an assumption has no exit.
@@ -21,7 +22,7 @@ pub enum Lost {
         reason: Reason,
         /// The value that cannot be provided, if that is the reason.
         value: Option<Value>,
-        /// The instruction behind the reason, if one is, as in [`Unmapped::inst`].
+        /// The instruction behind the reason, if there is one ([`Unmapped::inst`]).
         inst: Option<Inst>,
         /// The pass and the rewrite of the first action to blame, if one can be named.
         blame: Option<(&'static str, &'static str)>,
@@ -30,7 +31,7 @@ pub enum Lost {
     Unproved,
     /// Two steps do not compose.
     Refused(Refusal),
-    /// The frames that it leads to cannot be made.
+    /// The frames at the end of the way back cannot be made.
     Frames(FrameRefusal),
 }
 
@@ -69,9 +70,9 @@ impl Lost {
         }
     }
 
-    /// Why no entry leads along a path of versions from the point before an instruction. `graph`
-    /// has the accepted entries alone. Cost: logarithmic in the points without entries; for the
-    /// first question about an edge, linear in its log.
+    /// The reason why no entry leads along a path of versions from the point before an instruction.
+    /// `graph` has the accepted entries alone. Cost: logarithmic in the points without entries; the
+    /// first call for an edge is linear in its log.
     pub(crate) fn find(
         graph: &VersionGraph<'_>,
         path: &[Version],
@@ -86,8 +87,8 @@ impl Lost {
             };
             point = entry.target;
         }
-        // Each step has an entry, so two of them do not compose. The edge names the point where the
-        // path starts.
+        // Each step has an entry, so two steps do not compose. The composed edge lists the refusal
+        // at the point where the path starts.
         let composed = path.first().zip(path.last()).and_then(|(a, b)| graph.edge(*a, *b));
         match composed.map(|edge| &edge.origin) {
             Some(EdgeOrigin::Composed { refused, .. }) => refused
@@ -97,9 +98,9 @@ impl Lost {
         }
     }
 
-    /// The values of `assuming` that an assumption has to keep for its exit, as values of the
-    /// version before: the one that cannot be provided, or the operands of a write that cannot be
-    /// replayed. Empty if no value is missing, or only values that the version before lacks.
+    /// The values that an assumption has to keep for its exit, as values of the version `before`:
+    /// the missing value, or the operands of a write that cannot be replayed. Empty if no value is
+    /// missing, or if `before` lacks the missing values.
     pub(crate) fn missing(&self, before: &Function, assuming: &Function) -> Vec<Value> {
         let Lost::NoEntry { reason, value, inst, .. } = self else { return Vec::new() };
         let write = inst.filter(|inst| *reason == Reason::MemoryBehind && assuming.has_inst(*inst));
@@ -109,8 +110,8 @@ impl Lost {
     }
 }
 
-/// A value of the assuming version as one of the version before: the result of an assumption is its
-/// operand.
+/// The value of the version `before` that corresponds to a value of the assuming version: the
+/// result of an assumption corresponds to its operand.
 fn of_before(mut value: Value, before: &Function, assuming: &Function) -> Option<Value> {
     while !before.has_value(value) && assuming.has_value(value) {
         let data = assuming.inst(assuming.defining_inst(value)?);

@@ -1,8 +1,8 @@
-//! Speculation: versions that are right under assumptions, and the ways out of them.
+//! Speculation: versions that are right under assumptions, and the ways out of these versions.
 //!
 //! A JIT knows that `%x` was 7 in every call so far. [`speculate()`] makes a version that assumes
 //! so, optimizes it, and proves for each assumption an entry back to a version without it, for the
-//! run in which `%x` is 8. Passes see neither the exits nor the state that they need: the entries
+//! run in which `%x` is 8. Passes see neither the exits nor the states that exits need: the entries
 //! follow from the logs, as everywhere in Osier.
 //!
 //! Each speculation adds two versions to a tree, with a log between each two:
@@ -11,15 +11,15 @@
 //! base --speculate, refine--> assuming --optimize--> optimized
 //! ```
 //!
-//! In the first pair, the result of an assumption is its operand, and no entry lands behind it from
-//! the base. In the second pair, both versions make the assumption, and its result is the constant.
-//! Each pair is proved for itself, without conditions. The way out is composed of both. With one
-//! pair alone, the operand would be the constant above the assumption, too
+//! In the first pair, the result of an assumption equals its operand, and no entry from the base
+//! lands behind an assumption. In the second pair, both versions make the assumption, and its
+//! result is the constant. The checker proves each pair without conditions, and composes the way
+//! out of both. In a single pair, the operand would equal the constant even above the assumption
 //! (`docs/speculation.md`).
 //!
 //! The optimized version may be speculated on again. A failed assumption then leads to the nearest
-//! version without it: one of the second speculation to the first optimized version, one of the
-//! first to the base.
+//! version without it: from the second speculation to the first optimized version, from the first
+//! speculation to the base.
 
 mod attempt;
 mod dropped;
@@ -48,33 +48,32 @@ pub use suggest::{
 };
 use transition::mapping::Mapping;
 
-/// Assumptions of one speculation. Those behind, in the order of the plan, are left out
+/// The most assumptions of one speculation. Later assumptions of the plan are dropped
 /// ([`Dropped::TooMany`]).
 pub const MAX_ASSUMPTIONS: usize = 4096;
 
-/// Turns in which values are pinned for assumptions without an exit
-/// ([`Dropped::NoPinTurnLeft`]).
+/// The most turns that pin values for assumptions without an exit ([`Dropped::NoPinTurnLeft`]).
 pub const PIN_TURNS: usize = 3;
 
-/// Values pinned for one assumption on demand ([`Dropped::TooManyPins`]).
+/// The most values pinned for one assumption on demand ([`Dropped::TooManyPins`]).
 pub const MAX_PINS: usize = 64;
 
-/// Turns in which assumptions without an exit are left out, and no others. Leaving some out changes
-/// what the passes do, and so may take the exit of another. Each later turn also leaves out the
-/// second half of the assumptions left, in the order of the plan ([`Dropped::NoTurnLeft`]). Of
+/// The most turns that drop only the assumptions without an exit. Dropping some changes the
+/// rewrites of the passes, and so may take the exit of another. Each later turn also drops the
+/// second half of the remaining assumptions, in the order of the plan ([`Dropped::NoTurnLeft`]). Of
 /// [`MAX_ASSUMPTIONS`], the first remains for ten more turns.
 const DROP_TURNS: usize = 3;
 
 /// Which values assumptions keep as operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Pins {
-    /// Those that exits turn out to lack, found in at most [`PIN_TURNS`] turns.
+    /// The values that exits turn out to lack, found in at most [`PIN_TURNS`] turns.
     #[default]
     OnDemand,
-    /// None. An assumption whose exit lacks a value is left out.
+    /// No values. An assumption whose exit lacks a value is dropped.
     Never,
-    /// All that are live in the version before, as compilers do that carry frame states through
-    /// their passes. For comparison.
+    /// All values that are live in the version before: compilers that carry frame states through
+    /// their passes keep these. For comparison.
     Live,
 }
 
@@ -87,19 +86,19 @@ pub struct Plan<'a> {
     pub pipeline: &'a Pipeline,
     /// The values that assumptions keep.
     pub pins: Pins,
-    /// The most work of the search, in instructions. A turn costs those of all versions from the
-    /// base to the optimized one. If the next turn would exceed it, all assumptions left are
-    /// dropped ([`Dropped::NoWorkLeft`]), and one more turn makes the version without them. An
-    /// instruction costs about 50 microseconds.
+    /// The most work of the search, in instructions. A turn costs the instructions of all versions
+    /// from the base to the optimized one. If the next turn would exceed the bound, the search
+    /// drops all remaining assumptions ([`Dropped::NoWorkLeft`]), and one more turn makes the
+    /// version without them. An instruction costs about 50 microseconds.
     pub work: u64,
 }
 
 impl<'a> Plan<'a> {
-    /// The usual work of a search: a turn of a function of 300,000 instructions, or all turns of
-    /// one of 20,000.
+    /// The default work of a search: one turn for a function of 300,000 instructions, or all turns
+    /// for a function of 20,000.
     pub const WORK: u64 = 1_000_000;
 
-    /// A plan that pins values on demand, with the usual work.
+    /// A plan that pins values on demand, with the default work.
     pub fn new(assume: &'a [Assumption], pipeline: &'a Pipeline) -> Plan<'a> {
         Plan { assume, pipeline, pins: Pins::OnDemand, work: Plan::WORK }
     }
@@ -110,22 +109,22 @@ impl<'a> Plan<'a> {
 pub struct Speculative {
     /// The version that was speculated on.
     pub from: Version,
-    /// The version that makes the assumptions, derived from it.
+    /// The version that makes the assumptions, derived from `from`.
     pub assuming: Version,
-    /// The optimized version, derived from that one.
+    /// The optimized version, derived from `assuming`.
     pub optimized: Version,
     /// The assumptions that the optimized version makes, each with an accepted entry to a version
-    /// without it. Those of earlier speculations come first.
+    /// without it. Assumptions of earlier speculations come first.
     pub exits: Vec<Exit>,
-    /// The assumptions of the plan that a pass has proved or removed with code that never runs: the
-    /// optimized version does not make them, and needs no exits for them.
+    /// The assumptions of the plan that a pass has proved, or has removed with unreachable code.
+    /// The optimized version makes none of these assumptions, and needs no exits for them.
     pub settled: Vec<Assumption>,
-    /// The assumptions of the plan that were left out.
+    /// The dropped assumptions of the plan.
     pub dropped: Vec<(Assumption, Dropped)>,
     /// From [`Speculative::from`] to the optimized version: no entry lands behind an assumption.
     pub forward: Checked<Mapping>,
-    /// From the optimized version to each version that an exit leads to, to [`Speculative::from`],
-    /// and to the base. An exit to another version may have no entry to the base.
+    /// From the optimized version, by target version: the targets of exits, [`Speculative::from`],
+    /// and the base. An exit to another version may have no entry to the base.
     pub backward: BTreeMap<Version, Checked<Mapping>>,
     /// The work of all turns, as [`Plan::work`] counts it.
     pub work: u64,
@@ -134,13 +133,13 @@ pub struct Speculative {
 /// An assumption of the optimized version.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exit {
-    /// The instruction, in the assuming version and behind.
+    /// The instruction, in the assuming version and in versions derived from it.
     pub inst: Inst,
-    /// The assumption of the plan; `None` if an earlier speculation has made it. An assumption made
-    /// earlier may have been made once more, to pin values: then `to` is the version speculated on,
-    /// which makes it, too, so that the run leaves that version in turn.
+    /// The assumption of the plan; `None` if an earlier speculation has made it. This speculation
+    /// may repeat an earlier assumption to pin values. Then `to` is the version speculated on,
+    /// which makes the assumption, too, so that the run leaves that version in turn.
     pub assumption: Option<Assumption>,
-    /// The nearest version without the assumption, where the run goes on.
+    /// The nearest version without the assumption, where the run continues.
     pub to: Version,
     /// The values that the assumption keeps as operands, in terms of [`Speculative::from`].
     pub pins: Vec<Value>,
@@ -155,11 +154,11 @@ impl Speculative {
     }
 }
 
-/// Makes a version that makes these assumptions, and optimizes it. Adds both to the tree, behind
-/// `from`. If an exit lacks a value, the assumption pins it, and both are made again. An assumption
-/// without a proved exit is left out. Cost: that of the pairs of versions from the base on, times
-/// the turns, of which there are at most eighteen, within [`Plan::work`]. Most plans take one turn,
-/// or two if an assumption is left out.
+/// Makes a version that makes these assumptions, and optimizes it. Adds both versions to the tree,
+/// behind `from`. If an exit lacks a value, the assumption pins the value, and the next turn makes
+/// both versions again. An assumption without a proved exit is dropped. Cost of a turn: the
+/// derivation and the proof of all pairs of versions from the base on. At most eighteen turns,
+/// within [`Plan::work`]; most plans take one turn, or two if an assumption is dropped.
 ///
 /// # Errors
 /// [`SpeculateError`]; the tree is unchanged then.

@@ -1,5 +1,5 @@
-//! The search for assumptions that have exits: which to try next, with which pins, and which to
-//! leave out.
+//! The search for assumptions that have exits: the assumptions to try next, their pins, and the
+//! assumptions to drop.
 
 use super::attempt::repeated;
 use super::{
@@ -12,7 +12,7 @@ use ir::{Function, Value};
 use passes::PinnedAssumption;
 use std::collections::BTreeMap;
 
-/// The assumptions to try, each with the values to pin for it, and those left out so far.
+/// The assumptions to try, each with the values to pin for it, and the assumptions dropped so far.
 pub(crate) struct SpeculationSearch {
     pins: Pins,
     pub(crate) made: Vec<TriedAssumption>,
@@ -57,7 +57,7 @@ impl SpeculationSearch {
         self.spent = self.spent.saturating_add(work);
     }
 
-    /// Leaves out all assumptions if a turn of this work would exceed what is granted.
+    /// Drops all assumptions if a turn of this work would exceed the granted work.
     pub(crate) fn afford(&mut self, work: u64) {
         if self.spent.saturating_add(work) > self.granted {
             let left = std::mem::take(&mut self.made).into_iter().filter(|made| !made.is_repeated);
@@ -65,12 +65,12 @@ impl SpeculationSearch {
         }
     }
 
-    /// Pins a value for each assumption without an exit, or leaves the assumption out. `from` is
-    /// the version speculated on.
+    /// Pins a value for each assumption without an exit, or drops the assumption. `from` is the
+    /// version speculated on.
     ///
     /// # Errors
-    /// If an assumption of an earlier speculation has lost its exit, and none of this one is left
-    /// to blame.
+    /// If an assumption of an earlier speculation has lost its exit, and this speculation has no
+    /// assumption left to blame.
     pub(crate) fn amend<'a>(
         &mut self,
         from: &Function,
@@ -89,7 +89,7 @@ impl SpeculationSearch {
             .filter(|_| may_pin)
             .filter_map(|lacks| repeated(from, lacks.inst, &lacks.to_keep))
             .collect();
-        // An assumption made earlier cannot be left out, so all of this plan are.
+        // An earlier assumption cannot be dropped, so drop all assumptions of this plan.
         let mut room = if repeated.len() < earlier.len() {
             0
         } else if turn >= PIN_TURNS + DROP_TURNS {
@@ -120,7 +120,7 @@ impl SpeculationSearch {
         Ok(())
     }
 
-    /// Why an assumption that lacks its exit is left out: a limit, if it might keep more values.
+    /// Why an assumption without an exit is dropped: a limit, if it could keep more values.
     fn without_exit(&self, lacks: &Lacking, pins: &[Value], may_pin: bool) -> Dropped {
         let lost = lacks.lost;
         let may_keep = lacks.to_keep.iter().any(|value| !pins.contains(value));
@@ -132,7 +132,7 @@ impl SpeculationSearch {
     }
 }
 
-/// Pins the values that an exit lacks, as many as fit. Returns whether there were any.
+/// Pins the values that an exit lacks, as many as fit. Returns whether it pinned a value.
 fn pin(pins: &mut Vec<Value>, lacks: &Lacking, turn: usize) -> bool {
     // A reason names one value, and others may be missing. The last turn pins all of them.
     let is_last = turn + 1 == PIN_TURNS && !lacks.to_keep.is_empty();

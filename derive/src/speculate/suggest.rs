@@ -1,7 +1,7 @@
 //! Which assumptions a profile suggests, and their expected worth.
 //!
 //! The worth of an assumption is the number of instructions that the profiled runs would have
-//! saved, less those that testing it would have cost. The model is coarse, and only orders
+//! saved, less the cost of its tests in instructions. The model is coarse, and only orders
 //! suggestions:
 //!
 //! - An assumption costs [`COST`] instructions at each visit: a comparison and a branch.
@@ -36,19 +36,19 @@ pub const SPOILED: i64 = 2;
 /// of its signature.
 pub const DIRECT: i64 = 6;
 
-/// Instructions looked at for one value, and blocks for one branch side. The worth of an assumption
-/// with more consequences is too low, but high already.
+/// The most instructions examined for one value, and blocks for one branch side. An assumption with
+/// more consequences has a worth that is too low, but high enough.
 const REACH: usize = 256;
 
 /// Which assumptions to suggest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SuggestOptions {
-    /// Visits of a place from which on it counts. Default: 1,000.
+    /// The least visits of a place for a suggestion. Default: 1,000.
     pub visits: u64,
-    /// Suggestions for one function, at most [`MAX_ASSUMPTIONS`]. Default: 64.
+    /// The most suggestions for one function, at most [`MAX_ASSUMPTIONS`]. Default: 64.
     pub most: usize,
-    /// Whether the worth decides. Otherwise each branch side never taken and each indirect call of
-    /// one target is suggested, and nothing else. Default: true.
+    /// Whether the worth decides. If false, suggests every branch side never taken and every
+    /// indirect call of one target, and nothing else. Default: true.
     pub by_worth: bool,
 }
 
@@ -63,7 +63,7 @@ impl Default for SuggestOptions {
 pub enum Observed {
     /// The `br_if` never took a side.
     NeverTaken {
-        /// The side: 0 is that of a true condition.
+        /// The side: 0 for a true condition.
         side: usize,
     },
     /// The `switch` took one side, which is not its default.
@@ -75,7 +75,7 @@ pub enum Observed {
     OneTarget {
         /// The function called.
         func: Func,
-        /// Whether nothing can write the table, so that the index decides the function.
+        /// Whether no instruction can write the table, so that the index decides the function.
         fixed: bool,
     },
     /// The argument was equal in all calls.
@@ -157,9 +157,9 @@ impl<'a> Suggester<'a> {
         Suggester { module, profile, options }
     }
 
-    /// The assumptions for a function: those of the highest worth first, of equal worth in the
-    /// order of the text. None if the function was never called. Cost: linear in the function, plus
-    /// a bounded search for each place.
+    /// The assumptions for a function, by descending worth; assumptions of equal worth are in the
+    /// order of the text. Empty if the function was never called. Cost: linear in the function,
+    /// plus a bounded search for each place.
     ///
     /// # Panics
     /// If the module lacks the body, or the profile is of another module (`Profile::read` rejects
@@ -191,7 +191,7 @@ struct PlaceSearch<'a> {
     /// By index of a block.
     visits: Vec<u64>,
     cfg: Cfg,
-    /// The visits from which on a place counts.
+    /// The least visits of a place for a suggestion.
     least: u64,
 }
 
@@ -220,7 +220,7 @@ impl PlaceSearch<'_> {
         Suggestion { assumption, observed, visits, worth }
     }
 
-    /// What branches and indirect calls suggest, in the order of the text.
+    /// The suggestions of branches and indirect calls, in the order of the text.
     fn branches_and_calls(&self) -> Vec<Suggestion> {
         let mut all = Vec::new();
         for block in self.base.blocks() {
@@ -255,7 +255,7 @@ impl PlaceSearch<'_> {
         (!is_known).then(|| self.suggestion(call, index, expected, observed, saved))
     }
 
-    /// What the sides of a branch suggest. Nothing, if a `switch` took its default alone: the
+    /// The suggestion of the sides of a branch. `None` if a `switch` took its default alone: the
     /// default has no single index.
     fn never_taken(&self, branch: Inst, sides: &[u64]) -> Option<Suggestion> {
         let data = self.base.inst(branch);
@@ -288,7 +288,7 @@ impl PlaceSearch<'_> {
         Some(self.suggestion(branch, value, expected, observed, saved))
     }
 
-    /// Whether a value is 0 or 1 whatever its operands are.
+    /// Whether a value is 0 or 1 for all operands.
     fn is_truth(&self, value: Value) -> bool {
         let shape = self.base.defining_inst(value).map(|inst| self.base.inst(inst).opcode.shape());
         matches!(
@@ -303,8 +303,8 @@ impl PlaceSearch<'_> {
         )
     }
 
-    /// Instructions that a visit of a branch saves because code behind sides never taken no longer
-    /// joins code that was visited. Cost: up to [`REACH`] blocks.
+    /// The instructions that a visit of a branch saves because untaken code no longer joins visited
+    /// code. Cost: up to [`REACH`] blocks.
     fn join(&self, branch: Inst, untaken: &[usize]) -> i64 {
         let targets = &self.base.inst(branch).targets;
         let mut work: Vec<Block> = untaken.iter().map(|side| targets[*side].block).collect();
@@ -331,9 +331,9 @@ impl PlaceSearch<'_> {
     }
 
     /// Whether a value may be assumed to have these bits. References to entities of the host are no
-    /// constants (`a_reference_of_the_host_is_not_suggested`). NaNs are none either: native code
-    /// may hold one with other bits (`jit::Nans::Platform`). Of references that move, zero alone is
-    /// a constant: any other word seen is one of the past.
+    /// constants (`a_reference_of_the_host_is_not_suggested`). Neither are NaNs: native code may
+    /// hold a NaN with other bits (`jit::Nans::Platform`). Of references that move, only zero is a
+    /// constant: any other profiled word is out of date.
     fn may_be(&self, value: Value, bits: u64) -> bool {
         let ty = self.base.value_type(value);
         !is_nan(ty, bits) && (ty.is_number() || reference::is_constant(self.module, ty, bits))
@@ -379,8 +379,8 @@ impl PlaceSearch<'_> {
         hot.filter_map(suggestion).collect()
     }
 
-    /// Instructions that a constant value saves: those that become constant by it, and branches on
-    /// them. Cost: up to [`REACH`] users.
+    /// The instructions that a constant value saves: instructions that become constant, and
+    /// branches on constants. Cost: up to [`REACH`] users.
     fn folded(&self, value: Value) -> i64 {
         let mut known = BTreeSet::from([value]);
         let mut work = vec![value];

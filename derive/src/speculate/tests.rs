@@ -1,4 +1,4 @@
-//! Each limit of the search: what is lost there, and the sentence that a user reads.
+//! Each limit of the search: the assumptions lost there, and the sentence that a user reads.
 
 use super::*;
 use ir::Function;
@@ -23,7 +23,7 @@ fn search(f: &Function, count: usize) -> SpeculationSearch {
     SpeculationSearch::new(f, &assumptions(f, count), (Pins::OnDemand, Plan::WORK))
 }
 
-/// An assumption without an exit, which these values would give it.
+/// An assumption without an exit. With these values pinned, it would have an exit.
 fn lacks(f: &Function, index: usize, to_keep: &[Value]) -> Lacking {
     Lacking {
         inst: f.first_inst(f.entry()),
@@ -34,7 +34,7 @@ fn lacks(f: &Function, index: usize, to_keep: &[Value]) -> Lacking {
     }
 }
 
-/// The reasons of the assumptions tried next, and those left out.
+/// The reasons of the assumptions tried next, and of the dropped ones.
 fn state(search: &SpeculationSearch) -> (Vec<u32>, Vec<(u32, Dropped)>) {
     let made = search.made.iter().map(|made| made.pinned.assumption.reason);
     let dropped = search.dropped.iter().map(|(assumption, why)| (assumption.reason, *why));

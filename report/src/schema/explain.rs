@@ -305,8 +305,8 @@ pub struct TestedBlame {
     pub bound: Option<&'static str>,
 }
 
-/// A place at which the checker does not prove the two versions alike. Every entry from or to which
-/// a run passes this place is dropped.
+/// A place at which the checker does not prove the two versions alike. The checker drops the
+/// entries at all points from which, or to which, a run passes this place.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct UnprovedPlace {
     /// The name of the check that fails.

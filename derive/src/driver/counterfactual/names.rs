@@ -1,12 +1,11 @@
-//! Names of what a log makes, by which two runs of a pipeline find the same rewrites and
-//! instructions.
+//! Names of rewrites and instructions, by which two runs of a pipeline recognize the same ones.
 //!
-//! Each run draws ids of its own for what it creates, and numbers its rewrites. A run without one
-//! rewrite shifts both. The name of a rewrite is its pass, its rule and its *subject*. The subject
-//! is the replaced value. Without one it is the instruction moved last, or else the entity of the
-//! first action. The name of an entity that a rewrite creates is the name of the rewrite and a
-//! place among all those that it creates. Entities of the base are their own names. So two runs may
-//! disagree about all other rewrites and still agree about these.
+//! Each run draws its own ids for created entities, and numbers its rewrites. Omitting one rewrite
+//! shifts both. The name of a rewrite is its pass, its rule and its *subject*. The subject is the
+//! replaced value; without a replacement, the instruction moved last; otherwise the entity of the
+//! first action. The name of a created entity is the name of its rewrite and the entity's place
+//! among the creations of this rewrite. Entities of the base name themselves. So two runs may
+//! disagree about all other rewrites and still agree about these names.
 
 use ir::edit::{Action, ActionKind, ActionLog};
 use ir::{Block, Inst, Value};
@@ -22,14 +21,15 @@ enum RewriteSubject {
     Created(u32),
 }
 
-/// The name of a rewrite: pass, rule, subject, and a detail that tells two about one subject apart.
+/// The name of a rewrite: pass, rule and subject. The subject has a detail that distinguishes two
+/// rewrites of one entity.
 pub(super) type RewriteName = (&'static str, &'static str, SubjectName);
 
 /// The subject of a rewrite, in terms that all runs share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct SubjectName(RewriteSubject, u32);
 
-/// The names of entities that rewrites of any run have created, each with its number.
+/// The names of all created entities of all runs, each with a number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameTable {
     created: BTreeMap<(RewriteName, u32), u32>,
@@ -105,8 +105,8 @@ impl RunNames {
         self.rewrites.get(name)?.iter().copied().find(|number| *number >= from)
     }
 
-    /// The instruction of this run that another run knows as `inst`, if a rewrite created it
-    /// there. An instruction of the base is the same in all runs.
+    /// The instruction of this run that corresponds to `inst` of another run. A created instruction
+    /// is found by its name; an instruction of the base is the same in all runs.
     pub(super) fn same_inst(&self, other: &RunNames, inst: Inst) -> Option<Inst> {
         match other.created.get(&RewriteSubject::Inst(inst)) {
             Some(name) => self.insts.get(name).copied(),

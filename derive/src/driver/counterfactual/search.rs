@@ -1,11 +1,11 @@
 //! The search for a smallest set of rewrites without which points have entries.
 //!
-//! 1. Suspects of the log are left out alone, the one that most points suspect first. One run
+//! 1. Runs omit one suspect of the log each; the suspect of most points comes first. One run
 //!    answers for all points.
-//! 2. Where none suffices, the first suspect of a point stays left out, the next run names suspects
-//!    of its own, and so on. Where a run has no suspect, bisection finds a rewrite: the point has
-//!    an entry before it, and none after it. Points that need the same set share the runs.
-//! 3. Each rewrite of a set is then tried again: what the set can spare goes.
+//! 2. If no single suspect suffices, the first suspect of a point stays omitted, the next run names
+//!    new suspects, and so on. If a run has no suspect, bisection finds the rewrite that loses the
+//!    entry of the point. Points that need the same set share the runs.
+//! 3. Finally, the search removes each rewrite from the set whose omission is unnecessary.
 
 use super::{
     Counterfactual, Derived, Fate, PipelineRun, RewriteName, SearchBound, SourcePoint, distinct,
@@ -19,11 +19,11 @@ use std::sync::Arc;
 /// The bounds of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CulpritEffort {
-    /// The most suspects of a point that are left out alone.
+    /// The most suspects of a point that runs omit alone.
     pub single: usize,
     /// The most rewrites of a set.
     pub set: usize,
-    /// The most work, in instructions of both versions of each run.
+    /// The most work, in instructions of both versions, summed over all runs.
     pub work: u64,
 }
 
@@ -36,30 +36,30 @@ impl Default for CulpritEffort {
 /// A rewrite to blame.
 #[derive(Clone, Debug)]
 pub struct Culprit {
-    /// The index in the log of the action that stands for it.
+    /// The index in the log of the action that represents the rewrite.
     pub action: usize,
-    /// The base and the version of the run that makes it. `None` if it is the version itself; else
-    /// a pass makes it in the place of an earlier culprit.
+    /// The base and the version of the run that makes the rewrite. `None` if the version itself has
+    /// the rewrite; otherwise a pass makes it in place of an earlier, omitted culprit.
     pub run: Option<Arc<(Function, Derived)>>,
 }
 
 /// The answer of a search.
 #[derive(Clone, Debug)]
 pub enum Culprits {
-    /// Without these rewrites together the point has an entry. If the bound on work was not
-    /// reached, it has none without all but one of them.
+    /// The point has an entry if the pipeline omits all of these rewrites. Unless the search
+    /// reached its bound on work, no rewrite of the set can be spared.
     Found {
         /// The rewrites, in the order in which they were found.
         culprits: Vec<Culprit>,
-        /// The numbers of the rewrites left out, those that a later pass makes again included
-        /// ([`super::super::derive_without`]).
+        /// The numbers of the omitted rewrites, repetitions by later passes included. An argument
+        /// for [`super::super::derive_without`].
         left_out: Vec<u64>,
     },
-    /// This bound was reached.
+    /// The search reached this bound.
     NotFound(SearchBound),
 }
 
-/// An answer, and the points that it is for, by number in the question.
+/// An answer, and its points, by index in the question.
 #[derive(Clone, Debug)]
 pub struct SharedCulprits {
     /// The points, ascending.
@@ -69,8 +69,8 @@ pub struct SharedCulprits {
 }
 
 impl Counterfactual<'_> {
-    /// Searches a smallest set of rewrites without which a point has an entry. Cost: bounded by the
-    /// effort.
+    /// Searches a smallest set of rewrites whose omission gives a point an entry. Cost: bounded by
+    /// the effort.
     ///
     /// # Panics
     /// Like [`super::super::derive()`].
@@ -78,9 +78,8 @@ impl Counterfactual<'_> {
         self.culprits_of(&[at], level, effort).remove(0).culprits
     }
 
-    /// As [`Counterfactual::culprits`], for several points at once: a run without a rewrite answers
-    /// for all of them. Each point has one answer. Cost: bounded by the effort, which is that of
-    /// all points together.
+    /// Like [`Counterfactual::culprits`], for several points at once: one run answers for all
+    /// points. Each point has one answer. Cost: the effort bounds the work for all points together.
     ///
     /// # Panics
     /// Like [`super::super::derive()`].
@@ -114,15 +113,15 @@ struct CulpritSearch<'s, 'a> {
     points: &'s [SourcePoint],
     level: Level,
     effort: CulpritEffort,
-    /// The points by the set without which they have an entry.
+    /// By set of omitted rewrites: the points that then have an entry.
     found: BTreeMap<Set, Vec<usize>>,
-    /// The numbers of the rewrites left out, by set.
+    /// The numbers of the omitted rewrites, by set.
     left_out: BTreeMap<Set, Vec<u64>>,
-    /// The points for which a bound other than that on work was reached.
+    /// The points whose search reached a bound, except the bound on work.
     not_found: BTreeMap<usize, SearchBound>,
-    /// The action of the version's own log that a point suspects because of each rewrite.
+    /// For each suspected rewrite: the suspected action in the version's own log.
     suspected: BTreeMap<RewriteName, usize>,
-    /// Each rewrite that another run makes, and the version itself does not.
+    /// The rewrites that only other runs make, not the version itself.
     foreign: BTreeMap<RewriteName, Culprit>,
 }
 
@@ -145,8 +144,8 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         }
     }
 
-    /// Searches for all points. The error is the bound at which those that are neither found nor
-    /// not found have no answer.
+    /// Searches for all points. The error is the bound that ended the search; points in neither
+    /// `found` nor `not_found` then have no answer.
     fn all(&mut self) -> Result<(), SearchBound> {
         let run = self.without(&Set::new())?;
         let all: Vec<usize> = (0..self.points.len()).collect();
@@ -171,7 +170,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         ended
     }
 
-    /// The run without a set.
+    /// The run that omits a set.
     fn without(&mut self, set: &Set) -> Result<PipelineRun, SearchBound> {
         let (run, left_out) = self.test.without(set)?;
         self.left_out.insert(set.clone(), left_out);
@@ -206,7 +205,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         }
     }
 
-    /// Leaves suspects out alone. Returns the points that have no entry without any.
+    /// Omits suspects one at a time. Returns the points that no single omission gives an entry.
     fn singles(
         &mut self,
         mut lacking: Vec<SuspectingPoint>,
@@ -223,7 +222,8 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
             let fates: BTreeMap<usize, Fate> = self.fates(&run, points).into_iter().collect();
             let found = self.found.entry(vec![name]).or_default();
             lacking.retain(|SuspectingPoint { point, suspects }| {
-                // That another rewrite removes a point does not say why it has no entry.
+                // If the omission of another rewrite removes the point, this does not explain the
+                // missing entry.
                 let is_mended = match &fates[point] {
                     Fate::Entry => true,
                     Fate::Gone => suspects.contains(&name),
@@ -236,7 +236,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         Ok(lacking)
     }
 
-    /// The untried rewrite that most points suspect. Of several, it is the likeliest.
+    /// The untried rewrite that most points suspect. Of several such rewrites, the likeliest.
     fn most_suspected(
         &self,
         lacking: &[SuspectingPoint],
@@ -256,7 +256,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         counts.into_iter().map(least).min().map(|(_, name)| name)
     }
 
-    /// Gathers sets of rewrites without which points have entries. Those found before the bound on
+    /// Gathers sets of rewrites whose omission gives points entries. Sets found before the bound on
     /// work is reached count.
     fn gather(
         &mut self,
@@ -296,7 +296,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         Ok(())
     }
 
-    /// The rewrite to leave out next, for a point that has no entry without the set.
+    /// The rewrite to omit next, for a point that has no entry although `set` is omitted.
     fn next(
         &mut self,
         run: &PipelineRun,
@@ -316,7 +316,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         Ok(next)
     }
 
-    /// A rewrite of a run such that the point has an entry before it, and none after it.
+    /// The rewrite of a run that loses the entry of the point, by bisection.
     fn bisect(
         &mut self,
         whole: &PipelineRun,
@@ -336,10 +336,10 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         Ok(whole.names.name(good))
     }
 
-    /// Finds points without every rewrite that their set can spare. Where a bound is reached, the
-    /// set stands as it is.
+    /// Removes from the set of each point the rewrites that it can spare. If the search reaches a
+    /// bound, the set stays as it is.
     fn reduce(&mut self, set: Set, points: Vec<usize>) {
-        // The last one found was needed: without the others, the point has no entry.
+        // The last rewrite was needed: with only the others omitted, the point had no entry.
         let last = set.len().saturating_sub(1);
         let mut open = vec![(set, last, points)];
         while let Some((set, place, points)) = open.pop() {
@@ -364,7 +364,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         }
     }
 
-    /// The answers. Points without any have reached a bound.
+    /// The answers. Points without a set have reached a bound.
     fn answers(mut self, bound: SearchBound) -> Vec<SharedCulprits> {
         let mut answers = Vec::new();
         let mut without: BTreeSet<usize> = (0..self.points.len()).collect();
@@ -396,7 +396,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         answers
     }
 
-    /// The culprit of a name. `None` for one that no run makes.
+    /// The culprit of a name. `None` if no run makes the rewrite.
     fn described(&self, name: &RewriteName) -> Option<Culprit> {
         if let Some(own) = self.test.names.rewrite(name, 0) {
             let suspected = self.suspected.get(name).copied();
@@ -407,8 +407,9 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
     }
 }
 
-/// The action that says most about a rewrite: the replacement of a value, or else the one that is
-/// suspected, or else the last move. A move of a division is preceded by those of its operands.
+/// The action that says most about a rewrite: the replacement of a value, or else the suspected
+/// action, or else the last move. The last move counts because moves of a division's operands
+/// precede the move of the division.
 fn main_action(log: &ActionLog, rewrite: u64, suspected: Option<usize>) -> Option<usize> {
     let actions = log.actions();
     let of_rewrite = |at: &usize| actions[*at].origin().rewrite() == rewrite;

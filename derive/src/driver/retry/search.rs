@@ -1,13 +1,13 @@
 //! The search for the rewrites to give up.
 //!
-//! A prefix of the rewrites leads to a version too: the fuel stops the pipeline there. The prefix
-//! of no rewrites leads to the base, of which every entry is proved. So some rewrite in between is
-//! the first to drop entries. Bisection finds one with this property. The rewrites behind it are
-//! then searched in the same way, without it.
+//! A prefix of the rewrites leads to a version, too: the fuel stops the pipeline there. The empty
+//! prefix leads to the base, whose entries are all proved. So some rewrite in between is the first
+//! to drop entries. Bisection finds such a rewrite. The search then omits the rewrite and treats
+//! the later rewrites in the same way.
 //!
 //! Often a later pass finds the same equality again, a few rewrites further on. So the next search
-//! begins with short steps. Where that goes on, single rewrites do not suffice: each next round
-//! leaves out twice as many.
+//! begins with short steps. If single rewrites do not suffice, each further round omits twice as
+//! many.
 
 use super::{GivenUp, Retry, numbers};
 use crate::driver::{
@@ -22,9 +22,9 @@ use std::collections::BTreeSet;
 /// The question that a probe asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::driver) enum ProbeScope {
-    /// Whether the pair is proved as a whole, without mappings.
+    /// Is the pair proved as a whole? The probe makes no mappings.
     Pair,
-    /// Which entries are dropped.
+    /// Which entries does the checker drop?
     Entries,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::driver) struct Answer {
     missing: usize,
     /// The number of accepted entries.
     held: usize,
-    /// Whether the pair as a whole is not proved, as far as one can tell from its entries.
+    /// Whether the pair as a whole is not proved, as far as its entries show.
     is_unrelated: bool,
     /// The first failed check.
     check: Option<Check>,
@@ -64,7 +64,7 @@ impl Answer {
         }
     }
 
-    /// The answer of these points without an accepted entry: of the base, and of the version.
+    /// The answer for these points without an accepted entry: of the base, and of the version.
     pub(in crate::driver) fn of_points(dropped: [BTreeSet<Point>; 2], held: usize) -> Answer {
         let missing = dropped.iter().map(BTreeSet::len).sum();
         Answer { dropped, missing, held, ..Answer::default() }
@@ -97,8 +97,8 @@ fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
     made.rejected.iter().copied().filter(move |(_, verdict)| is_lost(verdict))
 }
 
-/// Whether a verdict costs an entry. An entry at a point that the checker finds unreachable is not
-/// lost: no run asks for it (`entries_that_no_run_needs_cost_nothing`).
+/// Whether a verdict costs an entry. An entry at an unreachable point is not lost, since no run
+/// needs it (`entries_that_no_run_needs_cost_nothing`).
 pub(crate) fn is_lost(verdict: &Verdict) -> bool {
     verdict.finding().is_some_and(|finding| finding.check != Check::SourceReached)
 }
@@ -120,17 +120,17 @@ pub(in crate::driver) struct RewriteSearch<'a> {
     /// The most work.
     most: u64,
     probes: u64,
-    /// The rewrites before this one drop no entry of the kind that was searched last, once those
-    /// given up are left out.
+    /// The scope of the last search, and a rewrite: the rewrites before it drop no entry of this
+    /// scope if the given-up rewrites are omitted.
     from: (ProbeScope, u64),
     /// The values that count as used in every version.
     kept: BTreeSet<Value>,
 }
 
-/// The most rounds in which stretches are given up: each doubles the stretch.
+/// The most rounds that give up a stretch: each round doubles its length.
 const STRETCHES: usize = 32;
 
-/// The length of a stretch that goes on to the end of the pipeline.
+/// The length of a stretch that reaches the end of the pipeline.
 const REST: u64 = 1 << 32;
 
 impl<'a> RewriteSearch<'a> {
@@ -170,8 +170,8 @@ impl<'a> RewriteSearch<'a> {
     }
 
     /// The rewrites to give up, given the verdicts on the version of all `planned` rewrites. Of the
-    /// sets of rewrites that the search tries, it is the one that leaves the fewest points without
-    /// an entry. Empty if no set is better than giving up nothing.
+    /// tried sets, the search returns the set that leaves the fewest points without an entry. Empty
+    /// if every set is worse than or as good as none.
     pub(in crate::driver) fn run(&mut self, whole: Answer, planned: u64) -> Vec<GivenUp> {
         let mut best: (Answer, Vec<GivenUp>) = (whole.clone(), Vec::new());
         let mut given_up: Vec<GivenUp> = Vec::new();
@@ -182,11 +182,13 @@ impl<'a> RewriteSearch<'a> {
                 break;
             }
             let Ok(found) = self.first_to_blame(end, &now, &given_up) else {
-                // A bound is reached. A function is not left without entries.
+                // A bound is reached. If most points have no entry, give up the rest of the
+                // pipeline.
                 let is_without = self.retry.stretches && best.0.missing > best.0.held;
                 return if is_without { self.tail(given_up, &best.0) } else { best.1 };
             };
-            // The numbers of later rewrites are those of a pipeline that makes this one.
+            // Later rewrites were numbered in a pipeline that makes this rewrite: omitting it
+            // shifts them.
             given_up.retain(|earlier| earlier.plan < found.plan);
             let count = 1 << (round + 1).saturating_sub(self.retry.rewrites);
             self.from.1 = found.plan + count;
@@ -200,8 +202,8 @@ impl<'a> RewriteSearch<'a> {
         best.1
     }
 
-    /// Judges the version without the rewrites given up. If the pair as a whole was not proved
-    /// before, the pair is asked for first: a probe without mappings is several times cheaper.
+    /// Judges the version without the given-up rewrites. If the pair as a whole was not proved
+    /// before, judges the pair first: a probe without mappings is several times cheaper.
     fn judge(&mut self, before: &Answer, given_up: &[GivenUp]) -> Result<(Answer, u64), Exhausted> {
         if before.is_unrelated && self.from.0 == ProbeScope::Pair {
             let (answer, planned) = self.probe(u64::MAX, given_up, ProbeScope::Pair)?;
@@ -212,7 +214,7 @@ impl<'a> RewriteSearch<'a> {
         self.probe(u64::MAX, given_up, ProbeScope::Entries)
     }
 
-    /// Gives up all rewrites behind those of which the search knows that they drop no entry.
+    /// Gives up all rewrites behind the last prefix known to drop no entry.
     fn tail(&self, mut given_up: Vec<GivenUp>, best: &Answer) -> Vec<GivenUp> {
         let plan = self.from.1;
         given_up.retain(|earlier| earlier.plan < plan);
@@ -221,7 +223,7 @@ impl<'a> RewriteSearch<'a> {
         given_up
     }
 
-    /// Finds a rewrite after which entries are dropped, and before which they are not.
+    /// Finds a rewrite that makes the checker drop entries.
     fn first_to_blame(
         &mut self,
         end: u64,
@@ -249,8 +251,8 @@ impl<'a> RewriteSearch<'a> {
         self.named(self.from.1, bad, given_up, check).ok_or(Exhausted)
     }
 
-    /// The rewrite that one more step of fuel makes. `None` if it has no action. A rewrite to blame
-    /// has one: equal logs make equal versions.
+    /// The rewrite between the prefixes of `good` and `bad` rewrites. `None` if it has no action. A
+    /// rewrite to blame has an action, since equal logs make equal versions.
     fn named(
         &self,
         good: u64,
@@ -273,8 +275,8 @@ impl<'a> RewriteSearch<'a> {
         })
     }
 
-    /// Judges the version of the first rewrites without those given up. Returns the number of
-    /// rewrites too.
+    /// Judges the version of the first `limit` rewrites without the given-up ones. Also returns the
+    /// number of announced rewrites.
     fn probe(
         &mut self,
         limit: u64,
@@ -291,8 +293,9 @@ impl<'a> RewriteSearch<'a> {
         Ok(((self.ask)(self.base, &derived, scope), planned))
     }
 
-    /// Makes the version of the first rewrites without those given up, in a family of its own: the
-    /// ids of versions do not depend on the number of probes, and do not grow with it.
+    /// Makes the version of the first `limit` rewrites without the given-up ones. The version has a
+    /// family of its own, so the ids of versions neither depend on the number of probes nor grow
+    /// with it.
     fn derive(&self, limit: u64, given_up: &[GivenUp]) -> (Derived, u64) {
         let base = self.base.fork();
         let fuel = Fuel::rewrites(limit).without(numbers(given_up));
