@@ -23,8 +23,8 @@ pub(crate) fn held(ty: Type) -> types::Type {
     }
 }
 
-/// The largest number of integers, and likewise of floats, that are returned in registers: those
-/// that `CallConv::Tail` has. A function with more results stores all of them to the buffer.
+/// The largest number of integers, and likewise of floats, that a function returns in registers:
+/// `CallConv::Tail` has no more. A function with more results stores all results to the buffer.
 const REGISTERS: usize = 8;
 
 /// The largest number of arguments of a call. A callee pops the arguments on the stack with an

@@ -11,11 +11,11 @@
 //!
 //! # No page is writable and executable
 //!
-//! A page that other pieces share stays executable while a piece is written to it: another thread
-//! may execute them. So the kernel writes, through `/proc/self/mem`, and no mapping of the page is
-//! ever writable. The memory is private: a forked process has its own copy of all code, and
-//! breakpoints of debuggers work. Where the system forbids such writes, each piece gets pages of
-//! its own, which are writable first and executable afterwards.
+//! A page that several pieces share stays executable while a piece is written to it, since another
+//! thread may execute the other pieces. So the kernel writes, through `/proc/self/mem`, and no
+//! mapping of the page is ever writable. The memory is private: a forked process has its own copy
+//! of all code, and breakpoints of debuggers work. Where the system forbids such writes, each piece
+//! gets pages of its own, which are writable first and executable afterwards.
 
 use crate::free_ranges::FreeRanges;
 use crate::sys::reservation::page_size;
@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The bytes of a line of the instruction cache. Code begins at such a line.
 pub(crate) const LINE: usize = 64;
-/// The bytes of a chunk, unless a piece needs a larger one. A chunk is the memory that one piece
-/// may keep from the system.
+/// The bytes of a chunk, unless a piece needs a larger one. A single live piece may keep a whole
+/// chunk from the system.
 const CHUNK: usize = 256 << 10;
 /// The bytes of a window: a relative call reaches each piece from every other. Windows are as small
 /// as their first chunk where address space is limited.
@@ -109,8 +109,8 @@ impl CodeSpace {
     pub(crate) unsafe fn free(self) {
         let start = self.range.start;
         let mut chunks = self.arena.lock();
-        // SAFETY: the caller guarantees that no thread executes or reads the code. The range is
-        // that of a piece, whose pages no other piece shares if pieces are not packed.
+        // SAFETY: the caller guarantees that no thread executes or reads the code. The range
+        // belongs to a piece, whose pages no other piece shares if pieces are not packed.
         unsafe { chunks.free(start..start + self.taken) }
     }
 }
@@ -124,8 +124,8 @@ impl Chunks {
             if unsafe { self.window_of(placed.0).write(placed.0, code) }.is_ok() {
                 return Ok(placed);
             }
-            // The system forbids it, or has no `/proc`, or no further open file. What pages of
-            // their own need may still work; if not, that error is returned.
+            // The system forbids the write, or has no `/proc`, or no further open file. Pages of
+            // their own may still work; if not, this function returns their error.
             self.give(placed.0..placed.0 + placed.1);
         }
         let placed = self.place_at(code, page_size())?;
@@ -178,7 +178,7 @@ impl Chunks {
     /// Frees the range of a piece, and fills it with traps.
     ///
     /// # Safety
-    /// No thread executes or reads the range, and no other piece has a part of it.
+    /// No thread executes or reads the range, and no other piece overlaps the range.
     unsafe fn free(&mut self, range: Range<usize>) {
         let traps = vec![TRAP; range.len()];
         let window = self.window_of(range.start);
@@ -186,15 +186,15 @@ impl Chunks {
         let filled = self.packs && unsafe { window.write(range.start, &traps) }.is_ok();
         let is_pages = [range.start, range.end].iter().all(|at| at.is_multiple_of(page_size()));
         if !filled && is_pages {
-            // SAFETY: the caller guarantees that nobody uses the range. It consists of whole pages,
-            // of which no other piece has a part.
+            // SAFETY: the caller guarantees that nobody uses the range. The range consists of whole
+            // pages that no other piece overlaps.
             if unsafe { window.write_pages(range.start, &traps) }.is_err() {
-                // The access rights of the pages are unknown: nobody gets them again.
+                // The access rights of the pages are unknown: no later piece gets them.
                 return;
             }
         }
-        // Without the traps the range is free as well: they only show bugs of ours. They are
-        // missing where a piece shared a page and the system forbids such writes by now.
+        // The range is free without the traps as well: traps only show bugs of ours. They are
+        // missing where a piece shared a page and the system by now forbids such writes.
         self.give(range);
     }
 
@@ -207,7 +207,7 @@ impl Chunks {
         }
         let window = self.window_of(chunk.start);
         let addresses = window.addresses();
-        // SAFETY: all of the chunk is free, so no piece has a part of it.
+        // SAFETY: all of the chunk is free, so no piece overlaps the chunk.
         if unsafe { window.make_inaccessible(chunk.clone()) }.is_ok() {
             self.free.remove(chunk.start);
             self.chunks.remove(&chunk.start);

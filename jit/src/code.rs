@@ -77,7 +77,7 @@ pub struct MachineCode {
     places: Places,
     exits: StackMaps,
     roots: RootMaps,
-    /// Told when the code is freed.
+    /// The observers to call when the code is freed.
     observers: Arc<[Arc<dyn CodeObserver>]>,
     /// The bytes of this code, counted against the engine's limit.
     _share: BudgetShare,
@@ -97,7 +97,7 @@ pub struct MachineCode {
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
     /// The sites of inlined code, by instruction of the version.
     pub(crate) sites: Option<Arc<InlinedSites>>,
-    /// As in [`About`].
+    /// See [`About::lazy`].
     pub(crate) lazy: LazyStubs,
 }
 
@@ -233,7 +233,7 @@ impl MachineCode {
         if self.observers.is_empty() {
             return;
         }
-        // SAFETY: the range is that of finished code, which is readable, and which nobody changes.
+        // SAFETY: the range contains finished code, which is readable, and which nobody changes.
         // The slice ends before the code can be freed, since `self` is borrowed.
         let bytes = unsafe { std::slice::from_raw_parts(self.entry(), self.range.len()) };
         let parts = self.parts();
@@ -287,13 +287,13 @@ impl MachineCode {
         unsafe { self.exits.read(offset as u32, frame, buffer) }
     }
 
-    /// The words of a frame of this code that hold references while the call waits that returns to
-    /// an address of the code, as [`RootMaps::of_call`].
+    /// The words of a frame that hold references during the call that returns to an address of this
+    /// code ([`RootMaps::of_call`]).
     pub(crate) fn roots_at(&self, returns_to: usize) -> &[u32] {
         self.roots.of_call((returns_to - self.range.start) as u32)
     }
 
-    /// The function of which this is code.
+    /// The function of this code.
     pub fn func(&self) -> Func {
         self.func
     }
@@ -308,15 +308,16 @@ impl MachineCode {
         self.range.clone()
     }
 
-    /// The function and the instruction at an address of the code: those of its base, for inlined
-    /// code.
+    /// The function and the instruction at an address of the code. For inlined code: the callee,
+    /// and an instruction of its base.
     pub(crate) fn site_at(&self, pc: usize) -> (Func, Option<Inst>) {
         let inst = self.inst_at(pc);
         let inlined = inst.and_then(|inst| self.sites.as_ref()?.get(&inst));
         inlined.map_or((self.func, inst), |(func, inst)| (*func, Some(*inst)))
     }
 
-    /// The function of the direct call at an address of the code. `None` if there is none.
+    /// The function of the direct call at an address of the code. `None` without a direct call
+    /// there.
     pub(crate) fn callee_at(&self, pc: usize) -> Option<Func> {
         let inst = self.places.at((pc - self.range.start) as u32)?;
         let at = self.callees.binary_search_by_key(&inst, |(call, _)| *call).ok()?;
@@ -340,7 +341,7 @@ fn compiled_of(compilation: &Compilation) -> &CompiledCode {
 
 impl Drop for MachineCode {
     fn drop(&mut self) {
-        // Before the address can be that of other code.
+        // Call the observers before other code can get the address.
         self.observers.iter().for_each(|observer| observer.freed(self.range.start));
         // SAFETY: both fields are taken once, here, and nothing uses them afterwards. No thread
         // executes the code: each machine whose run may reach it or return to it holds a

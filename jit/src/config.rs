@@ -57,7 +57,7 @@ pub enum Nans {
     Canonical,
     /// The NaN that the processor gives, which the WebAssembly standard allows. Stores, calls and
     /// returns of floats cost nothing extra. Results, memory and transitions then agree with the
-    /// interpreter but for the bits of NaNs; `docs/native.md` says what holds.
+    /// interpreter except for the bits of NaNs; `docs/native.md` has the details.
     Platform,
 }
 

@@ -49,8 +49,8 @@ pub(crate) struct Helpers {
     /// sizes. The operands and the result are in the buffer.
     pub(crate) perform: extern "C" fn(*mut Context, *const ir::InstData) -> u64,
     /// `(context, return address) -> code`: finds code for a call of a function without code. The
-    /// calling code knows the function of a direct call; that of an indirect one is in
-    /// [`Context::pending`]. The arguments are in the buffer. See [`LAZY_DONE`].
+    /// calling code knows the function of a direct call; [`Context::pending`] holds the function of
+    /// an indirect call. The arguments are in the buffer. See [`LAZY_DONE`].
     pub(crate) call_lazy: extern "C" fn(*mut Context, u64) -> u64,
     /// `(context, function) -> status`: records a call in the trace. The arguments are in the
     /// buffer.
@@ -65,7 +65,8 @@ pub(crate) struct Helpers {
     /// Returns the number of the OSR point, or a negative number if the run ends.
     pub(crate) describe: extern "C" fn(*mut Context, *const ExitFrame) -> i64,
     /// `(context) -> code`: finds the continuation of an OSR point whose cell leads to the stub
-    /// that asks. The values are in the buffer; [`Context::pending`] holds the address of the cell.
+    /// [`crate::stubs::Stub::Leave`]. The values are in the buffer; [`Context::pending`] holds the
+    /// address of the cell.
     pub(crate) leave: extern "C" fn(*mut Context) -> u64,
 }
 
@@ -88,8 +89,8 @@ pub(crate) struct Context {
     pub(crate) buffer: Cell<*mut u64>,
     /// The number of instructions that may still be executed.
     pub(crate) fuel: Cell<i64>,
-    /// The bits of all globals. Those of [`Context::near`] are out of date there while native code
-    /// runs.
+    /// The bits of all globals. While native code runs, the words of the globals in
+    /// [`Context::near`] are out of date.
     pub(crate) globals: Cell<*mut u64>,
     pub(crate) tables: Cell<*const TableView>,
     pub(crate) memories: Cell<*const MemoryView>,
@@ -107,7 +108,7 @@ pub(crate) struct Context {
     pub(crate) functions: Cell<u64>,
     /// The number of a `userN` trap, or of the OSR point at which a run ends.
     pub(crate) trap_number: Cell<u64>,
-    /// The frame pointer of the stub that asks, which it stores before it calls
+    /// The frame pointer of the waiting stub. The stub stores it before it calls
     /// [`Helpers::call_lazy`] or [`Helpers::leave`].
     pub(crate) frame: Cell<u64>,
     /// The state of the `Vm` whose run executes this code; null between runs.
@@ -115,19 +116,20 @@ pub(crate) struct Context {
     pub(crate) helpers: Helpers,
     /// The word that the interpreter tests: zero, or [`SIGNAL_INTERRUPT`].
     pub(crate) attention: AtomicU32,
-    /// Words for tests of an interrupt. A *quiet* word holds the lower half of the context's own
-    /// address, whose lowest four bits are zero. Native code compares it with the address in one
-    /// instruction, without another register. [`SIGNAL_INTERRUPT`] is set in all of them together.
+    /// The words that native code polls for an interrupt. A *quiet* word holds the lower half of
+    /// the context's own address, whose lowest four bits are zero. Native code compares it with the
+    /// address in one instruction, without another register. [`SIGNAL_INTERRUPT`] is set in all of
+    /// them together.
     ///
-    /// Each test of an interrupt reads a word of its own, as far as there are enough. Cranelift
-    /// would otherwise replace the load of an inner loop by the earlier load of its outer loop, and
-    /// the inner loop would never see a change (`an_inner_loop_reads_the_signals_anew`).
+    /// Each poll reads a word of its own, until the words are used up. Cranelift would otherwise
+    /// replace the load of an inner loop by the earlier load of its outer loop, and the inner loop
+    /// would never see a change (`an_inner_loop_reads_the_signals_anew`).
     pub(crate) signals: [AtomicU32; SIGNALS],
-    /// Words for tests of a flag, one for each point, with [`crate::Interruption::Signal`]; 0 if
-    /// quiet. [`SIGNAL_FLAG`] is set in the word
-    /// of a point with a set flag, and [`SIGNAL_INTERRUPT`] as in [`Context::signals`]: one test of
-    /// one word covers both. No addresses here: Cranelift makes no branch of a comparison with
-    /// memory, and would need the context in a register twice.
+    /// The words that native code tests for the flags of OSR points, one per point, with
+    /// [`crate::Interruption::Signal`]. A quiet word is 0. A word has [`SIGNAL_FLAG`] while the
+    /// flag of its point is set, and [`SIGNAL_INTERRUPT`] together with [`Context::signals`]: one
+    /// test covers both. A quiet word holds no address, unlike [`Context::signals`]: Cranelift
+    /// makes no branch of a comparison with memory, and would need the context in a register twice.
     pub(crate) flags: [AtomicU32; FLAGS],
 }
 
@@ -162,7 +164,7 @@ impl Context {
 pub(crate) const SIGNAL_INTERRUPT: u32 = 1;
 /// The bit of a flag's word that makes its point fire.
 pub(crate) const SIGNAL_FLAG: u32 = 2;
-/// The bits of a word that are not of the address.
+/// The bits of a word that do not belong to the address.
 pub(crate) const SIGNAL_BITS: u32 = SIGNAL_INTERRUPT | SIGNAL_FLAG;
 
 /// The offset of a field of [`Context`] in bytes.

@@ -36,12 +36,12 @@ pub(crate) struct CounterPlace {
 /// The event that an instruction counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CountedEvent {
-    /// A visit of one of so many targets of a branch, with a word for each.
+    /// A visit of a branch target. Holds the number of targets; each target has a word.
     Side(usize),
     /// An indirect call: [`TARGET_WORDS`] for each of [`MAX_TARGETS`], and a word for the calls of
-    /// others.
+    /// other targets.
     Call,
-    /// A result: the conjunction and the disjunction of all.
+    /// A result: the conjunction and the disjunction of all contents.
     Result,
 }
 
@@ -66,8 +66,8 @@ impl CountedEvent {
     }
 }
 
-/// The key of a call target in its word, which is 0 for none. Both numbers have 32 bits: a table
-/// has fewer than 2^32 entries, and a machine fewer functions.
+/// Decodes the key of a call target, which is 0 without a target. Both numbers have 32 bits: a
+/// table has fewer than 2^32 entries, and a machine fewer functions.
 fn target_of(key: u64) -> Option<(u64, Func)> {
     let func = (key as u32).checked_sub(1)?;
     Some((key >> 32, Func::from_u32(func)))
@@ -109,7 +109,8 @@ impl NativeCounts {
         self.words[at].load(Ordering::Relaxed)
     }
 
-    /// The bits that all contents had, if there were any and they were equal.
+    /// The common bits of all contents. `None` if the contents differed, or if no visit recorded
+    /// any.
     fn steady(&self, at: usize) -> Option<u64> {
         let [every, some] = [self.word(at), self.word(at + 1)];
         (every == some).then_some(every)
@@ -120,7 +121,7 @@ impl NativeCounts {
         self.word(0)
     }
 
-    /// The arguments: the bits of one that was equal in all calls. Empty if there was no call.
+    /// By argument: the bits, if they were equal in all calls. Empty without a call.
     pub fn arguments(&self) -> Vec<Option<u64>> {
         let count = if self.calls() == 0 { 0 } else { self.arguments };
         (0..count).map(|number| self.steady(NativeCounts::argument(number))).collect()

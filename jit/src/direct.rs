@@ -20,12 +20,12 @@ use std::sync::Arc;
 /// A function of the embedder for [`crate::Vm::bind`].
 ///
 /// It is a function of the C convention. It takes its data first, then perhaps the first memory of
-/// the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: one that
-/// may end the run, or that calls the program, is for [`crate::Embedder::call`].
+/// the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: a function
+/// that may end the run, or that calls the program, belongs in [`crate::Embedder::call`].
 ///
-/// Its effect is the most that it does. Passes read the declaration of the import
-/// ([`ir::module::FuncDecl::effect`]), which has to allow at least as much. Checked runs test the
-/// effect of the function ([`crate::Config::checked`]).
+/// Its effect is an upper bound on its actions. Passes read the declaration of the import
+/// ([`ir::module::FuncDecl::effect`]), which has to allow at least this effect. Checked runs test
+/// the effect of the function ([`crate::Config::checked`]).
 #[derive(Clone, Debug)]
 pub struct DirectFunction {
     code: *const (),
@@ -63,8 +63,8 @@ impl DirectFunction {
         DirectFunction { code, data: at, keeps, signature, effect, takes_memory: false }
     }
 
-    /// As [`DirectFunction::new`], for a function that takes the first memory of the program behind
-    /// its data: `extern "C" fn(&T, DirectMemory<'_>, u64) -> u64`, say.
+    /// Like [`DirectFunction::new`], for a function that takes the first memory of the program
+    /// behind its data, such as `extern "C" fn(&T, DirectMemory<'_>, u64) -> u64`.
     pub fn with_memory<T, S>(
         data: Arc<T>,
         code: impl DirectMemoryCode<T, S>,
@@ -79,10 +79,10 @@ impl DirectFunction {
         DirectFunction { code, data: at, keeps, signature, effect, takes_memory: true }
     }
 
-    /// A function at an address, `extern "C" fn(data, arguments..) -> result`, which another
-    /// compiler has made, say. It takes one argument for each parameter of `signature`: an integer
-    /// of 32 or 64 bits, a reference as an integer of 64 bits, or a float. It returns the result
-    /// likewise, or nothing.
+    /// A function at an address, `extern "C" fn(data, arguments..) -> result`. Another compiler may
+    /// have made it. It takes one argument for each parameter of `signature`: an integer of 32 or
+    /// 64 bits, a reference as an integer of 64 bits, or a float. It returns the result likewise,
+    /// or nothing.
     ///
     /// # Safety
     /// For as long as a machine has the function ([`crate::Vm::bind`], [`crate::Vm::unbind`]):
@@ -91,7 +91,8 @@ impl DirectFunction {
     /// - each thread that runs the machine may call it, with any arguments, and `data` is what the
     ///   function needs it to be;
     /// - it returns, and unwinds nothing;
-    /// - it neither runs nor touches the machine that calls it, and no memory of the program;
+    /// - the function neither runs nor accesses the calling machine, and accesses no memory of the
+    ///   program;
     /// - it needs at most 256 KiB of stack.
     pub unsafe fn from_raw(
         code: *const (),
@@ -166,8 +167,8 @@ pub struct DirectMemory<'a> {
 impl DirectMemory<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: shims alone make this value, of the view in the context. The view is that of a
-        // live memory: helpers and entries write it anew (`NativeView::share`). Nobody else
+        // SAFETY: shims alone make this value, of the view in the context. The view describes a
+        // live memory: helpers and entries write the view anew (`NativeView::share`). Nobody else
         // accesses the memory during the call, since native code and all Rust frames of the run
         // wait for it; writing needs `&mut self`, and the value cannot be copied.
         unsafe { slice::from_raw_parts(self.base, self.bytes as usize) }
@@ -175,7 +176,8 @@ impl DirectMemory<'_> {
 
     /// The bytes, for a function with [`DeclaredEffect::Any`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`. `&mut self` excludes every other reference to the memory.
+        // SAFETY: the argument of `bytes` holds. `&mut self` excludes every other reference to the
+        // memory.
         unsafe { slice::from_raw_parts_mut(self.base, self.bytes as usize) }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Request<'a> {
     pub(crate) func: Func,
     pub(crate) function: &'a Function,
     pub(crate) kind: CodeKind,
-    /// What the code is, for observers.
+    /// The kind of the code, for observers.
     pub(crate) piece: PieceKind,
     pub(crate) cells: Arc<[Cell]>,
     /// The counters of the version, if it counts.
@@ -78,8 +78,8 @@ impl Engine {
         Engine::observed(config, Vec::new())
     }
 
-    /// As [`Engine::new`], and tells the observers of each piece of code that the engine makes and
-    /// frees.
+    /// Like [`Engine::new`], and reports to the observers each piece of code that the engine makes
+    /// and frees.
     ///
     /// # Errors
     /// As [`Engine::new`].
@@ -101,12 +101,12 @@ impl Engine {
         })
     }
 
-    /// Whether `other` is this engine or a clone of it.
+    /// Whether `other` is this engine or one of its clones.
     pub(crate) fn is(&self, other: &Engine) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The words of contexts in which the flags of this engine's versions are tested.
+    /// The context words that versions of this engine test for flags.
     pub(crate) fn flag_words(&self) -> &Arc<FlagWords> {
         &self.inner.flag_words
     }
@@ -122,8 +122,8 @@ impl Engine {
     /// # Errors
     /// - [`CompileError::TooManyValues`] if the function passes more values at once than the buffer
     ///   or a call can hold.
-    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
-    ///   that of `func`.
+    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature differs
+    ///   from `func`'s.
     /// - [`CompileError::Codegen`] and [`CompileError::OutOfMemory`] from code generation.
     pub(crate) fn compile(&self, request: Request<'_>) -> Result<MachineCode, CompileError> {
         let name = || request.function.name().to_owned();
@@ -226,8 +226,8 @@ impl Engine {
         )
     }
 
-    /// The stubs that calls of the function reach where the callee has no code. Made here rather
-    /// than by the machine, whose run would wait for them: a small program would wait for stubs
+    /// The stubs that calls of the function reach where the callee has no code. The engine makes
+    /// them here, not the machine, whose run would wait: a small program would wait for stubs
     /// longer than it runs.
     fn lazy_stubs(&self, module: &Module, function: &Function) -> Result<LazyStubs, CompileError> {
         let called = |inst: Inst| match function.inst(inst).imm {
@@ -318,8 +318,8 @@ impl Engine {
         })
     }
 
-    /// Compiles code that is no version: a stub or a shim. It has no traps of instructions and
-    /// makes no calls of functions.
+    /// Compiles a stub or a shim: code without traps of instructions and without calls of
+    /// functions.
     fn compile_small(
         &self,
         func: Func,
@@ -383,7 +383,7 @@ fn most_arguments(function: &Function, kind: CodeKind) -> usize {
     calls.map(|data| data.args.len()).fold(own, usize::max)
 }
 
-/// The largest number of values that one block or one instruction of the function takes or defines.
+/// The largest number of values that a block or instruction of the function takes or defines.
 /// Cranelift panics beyond 2^16.
 fn most_values(function: &Function) -> usize {
     let params = function.blocks().map(|block| function.block_params(block).len());

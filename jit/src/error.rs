@@ -16,8 +16,7 @@ pub enum CompileError {
         /// The number of words available.
         limit: usize,
     },
-    /// The verifier rejects the function, or its signature is not that of the function it is to be
-    /// a version of.
+    /// The verifier rejects the function, or its signature differs from the declared function's.
     Invalid {
         /// The name of the function.
         function: String,

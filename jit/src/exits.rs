@@ -29,12 +29,12 @@ struct ExitMap {
     /// The return address of its call, as an offset into the code.
     returns_to: u32,
     number: u32,
-    /// The index of its first word. Its words end where those of the next exit begin.
+    /// The index of its first word. The words of the next exit follow.
     words: u32,
 }
 
-/// A location in four bytes: a register, a word of the frame, or an index into the list of
-/// locations that are neither.
+/// A location in four bytes: a register, a word of the frame, or an index into the list of all
+/// other locations.
 #[derive(Clone, Copy, Debug)]
 struct PackedLocation(u32);
 
@@ -53,7 +53,7 @@ pub(crate) struct StackMaps {
 }
 
 impl StackMaps {
-    /// Builds the stack maps of compiled code. Exits that Cranelift found unreachable have none.
+    /// Builds the stack maps of compiled code. Exits that Cranelift found unreachable lack a map.
     /// Linear in the call sites and the values of the exits.
     ///
     /// # Errors

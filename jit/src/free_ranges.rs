@@ -20,9 +20,10 @@ impl FreeRanges {
     /// Takes `length` bytes at a multiple of `align`, and leaves the rest of their range. Returns
     /// their start.
     ///
-    /// The range is the shortest with so many bytes, if they fit at such a multiple; otherwise the
-    /// shortest in which they fit wherever it begins. Of several it is the first by address. `None`
-    /// without such a range. All lengths, starts and alignments are multiples of `granule`.
+    /// Best fit: takes the shortest range of at least `length` bytes if they fit there at a
+    /// multiple of `align`. Otherwise takes the shortest range with room for the bytes and their
+    /// alignment. Of equal ranges, takes the first by address. `None` without such a range. All
+    /// lengths, starts and alignments are multiples of `granule`.
     pub(crate) fn take(&mut self, length: usize, align: usize, granule: usize) -> Option<usize> {
         let fits = |start: usize, end: usize| start.next_multiple_of(align) + length <= end;
         let (had, start) = self.at_least(length)?;
@@ -38,7 +39,7 @@ impl FreeRanges {
         Some(taken)
     }
 
-    /// The length and the start of the shortest range of so many bytes.
+    /// The length and the start of the shortest range of at least `length` bytes.
     fn at_least(&mut self, length: usize) -> Option<(usize, usize)> {
         self.note();
         self.by_length.range((length, 0)..).next().copied()

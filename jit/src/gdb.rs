@@ -20,10 +20,10 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Tells a debugger of each piece of code, until the code is freed. A debugger that attaches later
-/// finds all code that there is.
+/// Registers each piece of code with a debugger, until the code is freed. A debugger that attaches
+/// later finds all existing code.
 ///
-/// The list is one for the process, behind a lock. With a debugger attached, each piece costs two
+/// The process has a single list, behind a lock. With a debugger attached, each piece costs two
 /// stops of the process.
 #[derive(Default)]
 pub struct GdbInterface {
@@ -39,13 +39,13 @@ impl std::fmt::Debug for GdbInterface {
 }
 
 impl GdbInterface {
-    /// An interface that knows no code yet.
+    /// An interface without code.
     pub fn new() -> GdbInterface {
         GdbInterface::default()
     }
 
-    /// An interface that also tells the places in the source: a debugger shows them in stacks, and
-    /// takes them for breakpoints.
+    /// An interface that also describes places in the source: a debugger shows them in stacks, and
+    /// accepts them for breakpoints.
     pub fn by_source(source: Arc<dyn CodeSource>) -> GdbInterface {
         GdbInterface { source: Some(source), ..GdbInterface::default() }
     }
@@ -69,14 +69,14 @@ impl CodeObserver for GdbInterface {
     }
 }
 
-/// The sections that say something about the code.
+/// The sections that describe the code.
 type Described = Sections<EndianVec<LittleEndian>>;
 
 /// The alignment of sections: the size of an address.
 const ALIGN: usize = 8;
 
-/// The object file of a piece of code: where the code is, its symbol, how to unwind it, and which
-/// places in the source it comes from.
+/// The object file of a piece of code: its address, its symbol, its frame description, and its
+/// places in the source.
 pub(crate) fn image(piece: &Piece<'_>, source: Option<&dyn CodeSource>) -> Vec<u8> {
     let mut described = Sections::new(EndianVec::new(LittleEndian));
     unwinding(piece, &mut described);
@@ -93,7 +93,7 @@ struct FileSection<'a> {
     contents: &'a [u8],
 }
 
-/// The section of the code, which is in memory already, and those that say something about it.
+/// The section of the code, which is in memory already, and the sections that describe the code.
 fn sections<'a>(piece: &Piece<'_>, described: &'a Described) -> Vec<FileSection<'a>> {
     let header = |sh_type, sh_flags: u32, size: usize| SectionHeader {
         name: None,
@@ -235,7 +235,7 @@ mod tests {
     use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
     use std::collections::BTreeMap;
 
-    /// The image says to another reader what it should say.
+    /// Another reader finds the name and the address of the code in the image.
     #[test]
     fn an_image_names_its_code() {
         let bytes = vec![0x90; 100];
@@ -274,7 +274,7 @@ mod tests {
         let piece =
             Piece { name: "sum", kind: PieceKind::Stub, address, bytes: &bytes, parts: &parts };
         let place = |file: &str, line| SourcePlace { file: file.into(), line };
-        // Instruction 7 has no place, and counts to the one before.
+        // Instruction 7 has no place, and belongs to the previous place.
         let source: BTreeMap<_, _> = [(0, "a.lang", 3), (1, "a.lang", 5), (2, "b.lang", 5)]
             .into_iter()
             .map(|(inst, file, line)| {

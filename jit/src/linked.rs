@@ -1,4 +1,4 @@
-//! The bytes of compiled code, with the addresses of the functions that it names.
+//! The bytes of compiled code, with the addresses of the functions that the code names.
 //!
 //! Code of ours names no other code: calls go through the context, and through words beside the
 //! code. Cranelift names library functions where the processor lacks an instruction. Their
@@ -12,7 +12,8 @@ use cranelift_codegen::{CompiledCode, FinalizedMachReloc, FinalizedRelocTarget};
 /// The code with all relocations applied. Linear in the code.
 ///
 /// # Errors
-/// A message that names a relocation of another kind, or an alignment beyond that of a line.
+/// A message that names a relocation of another kind, or an alignment above
+/// [`LINE`](crate::arena::LINE).
 pub(crate) fn linked(compiled: &CompiledCode) -> Result<Vec<u8>, String> {
     let buffer = &compiled.buffer;
     if buffer.alignment as usize > LINE {
@@ -30,7 +31,7 @@ pub(crate) fn linked(compiled: &CompiledCode) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The address that a relocation asks for.
+/// The address that a relocation refers to.
 fn address(reloc: &FinalizedMachReloc) -> Result<u64, String> {
     let function = match (&reloc.target, reloc.kind) {
         (FinalizedRelocTarget::ExternalName(ExternalName::LibCall(call)), Reloc::Abs8) => {

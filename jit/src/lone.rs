@@ -1,5 +1,5 @@
-//! Continuations into versions that are not compiled: the code behind the landing point is all that
-//! exists of them.
+//! Continuations into versions that are not compiled as a whole: only the code behind the landing
+//! point exists.
 
 use crate::code::MachineCode;
 use crate::engine::{Engine, Request};
@@ -14,9 +14,9 @@ use transition::VersionKey;
 use transition::copy::InlinedSites;
 
 impl Engine {
-    /// As [`Engine::continuation`], into a version of `func` that is not compiled: the code behind
-    /// the landing point is all that exists of it. A function that is called once needs no more. No
-    /// calls run the version, and it has no points.
+    /// Like [`Engine::continuation`], into a version of `func` that is not compiled as a whole:
+    /// only the code behind the landing point exists. A function that is called once needs no more.
+    /// Calls cannot run the version, and it has no points.
     ///
     /// # Errors
     /// As [`Engine::continuation`].
@@ -85,9 +85,9 @@ impl Engine {
     }
 
     /// Compiles an entry into several frames: the compensation code and the code behind all of
-    /// them, as one piece ([`resume::frame_continuation`]). `versions` are those of the frames, the
-    /// innermost first; no calls run them, and they have no points. Cost: as
-    /// [`Engine::continuation`].
+    /// them, as one piece ([`resume::frame_continuation`]). `versions` are the target versions of
+    /// the frames, the innermost first. Calls cannot run these versions, and they have no points.
+    /// Cost: as [`Engine::continuation`].
     ///
     /// # Errors
     /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,

@@ -1,7 +1,7 @@
-//! What debuggers and profilers may know of native code: which pieces exist, and their names.
+//! The interface of debuggers and profilers to native code: the existing pieces, and their names.
 //!
-//! An [`Engine`](crate::Engine) tells its observers of each piece that it makes
-//! ([`Engine::observed`](crate::Engine::observed)), and of each that is freed. [`crate::perf`] and
+//! An [`Engine`](crate::Engine) reports to its observers each new piece
+//! ([`Engine::observed`](crate::Engine::observed)) and each freed piece. [`crate::perf`] and
 //! [`crate::gdb`] have observers for tools.
 
 use ir::{Func, Inst, Point};
@@ -35,7 +35,7 @@ pub enum PieceKind {
 
 /// A piece of native code.
 ///
-/// Its [`Display`](fmt::Display) is a symbol, which tells the pieces of a function apart:
+/// Its [`Display`](fmt::Display) is a symbol, which distinguishes the pieces of a function:
 ///
 /// | symbol | piece |
 /// |---|---|
@@ -55,7 +55,7 @@ pub struct Piece<'a> {
     pub address: usize,
     /// The machine code.
     pub bytes: &'a [u8],
-    /// Which instructions the code comes from, by ascending offset. Code behind the last offset,
+    /// The instructions that the code comes from, by ascending offset. Code behind the last offset,
     /// and in front of the first one, comes from no instruction, as a prologue does.
     pub parts: &'a [PiecePart],
 }
@@ -80,13 +80,14 @@ pub struct SourcePlace {
     pub line: u32,
 }
 
-/// Knows where the instructions of an embedder's functions come from, so that profilers show its
-/// lines or program counters ([`crate::perf`], [`crate::gdb`]). A front end notes the instructions
-/// of each base as it builds it; [`ir::FrameStates::by_inst`] gives them from frame states. The
-/// versions of a function share the numbers of instructions that passes have left in place.
+/// Maps the instructions of an embedder's functions to places in its source, so that profilers show
+/// its lines or program counters ([`crate::perf`], [`crate::gdb`]). A front end notes the
+/// instructions of each base as it builds it; [`ir::FrameStates::by_inst`] gives them from frame
+/// states. The versions of a function share the numbers of instructions that passes have left in
+/// place.
 pub trait CodeSource: Send + Sync {
-    /// The place of an instruction. `None` if it has none of its own: a pass has made it, say. It
-    /// then counts to the place of the code before it.
+    /// The place of an instruction. `None` if the instruction has no place, for example because a
+    /// pass made it. It then belongs to the place of the preceding code.
     fn place(&self, func: Func, inst: Inst) -> Option<SourcePlace>;
 }
 
@@ -142,7 +143,7 @@ impl fmt::Display for Piece<'_> {
     }
 }
 
-/// Gets to know each piece of native code of an engine.
+/// Observes each piece of native code of an engine.
 ///
 /// The engine calls it on the thread that compiles or frees the code, and may hold a lock
 /// meanwhile: an observer must not compile.
@@ -150,7 +151,7 @@ pub trait CodeObserver: Send + Sync {
     /// Code was made. No thread has executed it yet.
     fn added(&self, piece: &Piece<'_>);
 
-    /// The code at this address is freed when this call has returned. Other code may then get the
+    /// The engine frees the code at this address after this call. Other code may then get the
     /// address.
     fn freed(&self, address: usize) {
         let _ = address;

@@ -2,16 +2,17 @@
 //! --perf` for an example.
 //!
 //! - [`PerfMap`]: a list of symbols, `/tmp/perf-PID.map`. `perf report` and `perf top` read it when
-//!   they print. It cannot tell that code was freed, so an address may have two symbols.
-//! - [`JitDump`]: a log with times and machine code, `jit-PID.dump`. `perf inject --jit` makes
-//!   symbols, and code to annotate, out of it. Each address has the symbol that it had at the time.
-//!   The format: `tools/perf/Documentation/jitdump-specification.txt` of Linux.
+//!   they print. The list cannot express that code was freed, so an address may have two symbols.
+//! - [`JitDump`]: a log with times and machine code, `jit-PID.dump`. From this log, `perf inject
+//!   --jit` makes symbols, and code to annotate. Each address has the symbol that it had at the
+//!   time. The format: `tools/perf/Documentation/jitdump-specification.txt` of Linux.
 
 use crate::observe::{CodeObserver, CodeSource, Piece, SourcePlace};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A place to write to. The first error ends the writing, and waits for somebody to ask.
+/// An output of records. After the first error it writes nothing more, and keeps the error for
+/// `check`.
 #[derive(Debug)]
 struct RecordSink<W> {
     out: W,
@@ -33,7 +34,7 @@ impl<W: Write> RecordSink<W> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of the writer leaves nothing half done that later records rely on.
+    // A panic of the writer leaves no half-done state that later records rely on.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -95,7 +96,7 @@ impl<W: Write + Send> CodeObserver for PerfMap<W> {
 
 /// The record of a piece of code.
 const LOAD: u32 = 0;
-/// The record of its places in the source, in front of it.
+/// The record of the places in the source, which precedes the record of the code.
 const LINES: u32 = 2;
 /// The record at the end.
 const CLOSE: u32 = 3;
@@ -145,7 +146,7 @@ impl<W: Write> JitDump<W> {
         JitDump { source: Some(source), ..self }
     }
 
-    /// The places of a piece, as the body of a record. `None` if there are none.
+    /// The places of a piece, as the body of a record. `None` without places.
     fn lines(&self, piece: &Piece<'_>) -> Option<Vec<u8>> {
         let ranges = piece.by_source(&**self.source.as_ref()?);
         if ranges.is_empty() {
@@ -155,7 +156,7 @@ impl<W: Write> JitDump<W> {
         let mut body: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         for (range, SourcePlace { file, line }) in ranges {
             body.extend((range.start as u64).to_le_bytes());
-            // The discriminator tells several places of a line apart.
+            // The discriminator distinguishes several places of a line.
             body.extend([line, 0].into_iter().flat_map(u32::to_le_bytes));
             body.extend(file.bytes().filter(|byte| *byte != 0).chain([0]));
         }

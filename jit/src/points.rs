@@ -23,12 +23,12 @@ pub(crate) struct Cell {
     trigger: u32,
     /// The number of the visit at which the point fires, counted in each activation.
     pub(crate) countdown: AtomicU64,
-    /// The code that the exit jumps to: a continuation, or the stub that asks.
+    /// The code that the exit jumps to: a continuation, or the stub that asks the machine for one.
     pub(crate) code: AtomicPtr<u8>,
     /// How often the point has fired since the machine last read the count.
     pub(crate) fired: AtomicU64,
-    /// The word of the context that native code tests in the place of `armed`. `None` for points
-    /// without a flag, for flags for which no word was left, and in code without polls.
+    /// The word of the context that native code tests in place of `armed`. `None` for points
+    /// without a flag, in code without polls, and after all words are taken.
     word: Option<FlagWord>,
 }
 
@@ -51,7 +51,7 @@ impl Cell {
         Cell { word: FlagWords::take(words), ..Cell::new(Trigger::Armed, 0) }
     }
 
-    /// The index of the word in [`crate::context::Context::flags`] that tells of the flag.
+    /// The index of the word in [`crate::context::Context::flags`] that shows the flag.
     pub(crate) fn word(&self) -> Option<usize> {
         self.word.as_ref().map(|word| word.index)
     }
@@ -67,8 +67,9 @@ impl Cell {
     }
 }
 
-/// The words of [`crate::context::Context::flags`] that no point of an engine's versions has. Code
-/// is compiled before a machine adopts it, so a word belongs to one point of the whole engine.
+/// The words of [`crate::context::Context::flags`] that are free: no point of an engine's versions
+/// has them. Code is compiled before a machine adopts it, so a word belongs to one point of the
+/// whole engine.
 #[derive(Debug, Default)]
 pub(crate) struct FlagWords(Mutex<FreeWords>);
 
@@ -93,8 +94,8 @@ impl FlagWords {
     }
 }
 
-/// A word that one point has. The word is given back with the cell, which lives as long as the code
-/// that tests the word.
+/// A word that belongs to one point. The cell returns the word when it is dropped; it lives as long
+/// as the code that tests the word.
 #[derive(Debug)]
 struct FlagWord {
     index: usize,
@@ -115,8 +116,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    /// No two cells share a word, cells beyond the last word have none, and a dropped cell gives
-    /// its word back.
+    /// No two cells share a word, cells beyond the last word lack a word, and a dropped cell
+    /// returns its word.
     #[test]
     fn words_belong_to_one_cell() {
         let words = Arc::new(FlagWords::default());

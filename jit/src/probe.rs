@@ -26,13 +26,13 @@ struct Cut {
 }
 
 impl Engine {
-    /// Compiles a transition that stops at its landing point. Its code executes the compensation
+    /// Compiles a transition that stops at its landing point. The code executes the compensation
     /// code and the replayed stores of the entry, and then exits through an OSR point at the
-    /// landing point. The exit hands over the values that the entry provides and that the target
-    /// version, or a point of it, reads.
+    /// landing point. The exit hands over the provided values that the target version or its points
+    /// read.
     ///
     /// The target of the continuation is no version that calls may run: it stands for the landing
-    /// point alone. Adopt it ([`crate::Vm::adopt`]) with one action, which says where control
+    /// point alone. Adopt it ([`crate::Vm::adopt`]) with one action, the place where control
     /// continues. Building is linear in the part of the target that is reachable from the landing
     /// point; Cranelift compiles the compensation code alone.
     ///

@@ -1,4 +1,4 @@
-//! Continuations that hold one loop: where a run leaves the loop, it goes back to the base.
+//! Continuations that contain one loop: a run that leaves the loop goes back to the base.
 
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
@@ -14,11 +14,11 @@ use transition::VersionKey;
 use transition::mapping::Mapping;
 
 impl Engine {
-    /// Compiles the code of a version behind an accepted entry, up to some points at which a run
-    /// goes back: a region instead of the rest of the function. `back` is the mapping by which it
-    /// goes back, and was accepted together with `entry`. `cut` lists points with an entry of
-    /// `back` (`osr::LoopRegion::cut`). Each becomes an OSR point that always fires, so the code
-    /// behind it is left out.
+    /// Compiles the code of a version behind an accepted entry, up to the points at which a run
+    /// goes back: a region instead of the rest of the function. The run goes back by the mapping
+    /// `back`, which was accepted together with `entry`. `cut` lists points with an entry of `back`
+    /// (`osr::LoopRegion::cut`). Each becomes an OSR point that always fires, so the code behind it
+    /// is left out.
     ///
     /// The target of the continuation is no version that calls may run. Adopt it
     /// ([`crate::Vm::adopt`], [`crate::Tier::adopt`]) with one action for each point of `cut`, in
@@ -32,7 +32,7 @@ impl Engine {
     ///
     /// # Errors
     /// - [`ContinueError::OtherSource`] and [`ContinueError::OtherTarget`] if the entry or `back`
-    ///   is of other versions.
+    ///   belongs to other versions.
     /// - [`ContinueError::NotBuilt`] if a point has no entry back, the version has points of its
     ///   own, or the entry does not fit the versions.
     /// - [`ContinueError::Compile`] if code generation fails.
@@ -52,7 +52,7 @@ impl Engine {
         if entry.target() != to || back.source() != to {
             return Err(ContinueError::OtherTarget { function: function() });
         }
-        // Their numbers would be those of other points.
+        // The cut's numbers would collide with the numbers of existing points.
         if has_points(version) {
             return Err(not_built("the version has points of its own".to_owned()));
         }

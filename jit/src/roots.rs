@@ -1,13 +1,13 @@
 //! The roots of native code: the words of frames that hold references a collector may move.
 //!
-//! The lowering declares each value of type `ref`. Cranelift then stores those that are live across
-//! a call in words of the frame, loads them again where they are used afterwards, and reports the
-//! words of each call by its return address. A collector runs below a call alone, so no reference
-//! is in a register meanwhile: callees save registers of their caller, but the caller reads none of
-//! them as a reference.
+//! The lowering declares each value of type `ref`. Cranelift spills each declared value that is
+//! live across a call to a word of the frame, reloads it for later uses, and reports the words of
+//! each call by its return address. A collector runs below a call alone, so no reference is in a
+//! register meanwhile: callees save registers of their caller, but the caller reads none of them as
+//! a reference.
 //!
-//! The word of a reference that `ref_bits` has read is another value. Cranelift keeps it as it was
-//! (`a_word_read_before_a_collection_stays`).
+//! A word that `ref_bits` has read from a reference is a separate value. A collection does not
+//! change it (`a_word_read_before_a_collection_stays`).
 
 use cranelift_codegen::CompiledCode;
 
@@ -16,7 +16,7 @@ use cranelift_codegen::CompiledCode;
 struct CallRoots {
     /// The return address of the call, as an offset into the code.
     returns_to: u32,
-    /// The index of its first word. Its words end where those of the next call begin.
+    /// The index of its first word. The words of the next call follow.
     words: u32,
 }
 
@@ -51,7 +51,7 @@ impl RootMaps {
         Ok(RootMaps { calls: calls.into(), words: words.into() })
     }
 
-    /// The words that are roots while the call waits that returns to an offset of the code: their
+    /// The words that are roots during the call that returns to an offset of the code: their
     /// distances below the frame pointer, in bytes. Logarithmic in the calls.
     pub(crate) fn of_call(&self, returns_to: u32) -> &[u32] {
         let Ok(at) = self.calls.binary_search_by_key(&returns_to, |call| call.returns_to) else {

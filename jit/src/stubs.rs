@@ -19,7 +19,7 @@ pub(crate) enum Stub {
     /// A trampoline that Rust calls for code that reads its inputs from the buffer. Holds the
     /// result types.
     Resume(Vec<Type>),
-    /// The code of a function that has none: asks for code to jump to, or has the function
+    /// The stand-in for a function without code: asks for code to jump to, or has the function
     /// interpreted.
     Lazy(Signature),
     /// The code behind an OSR point without a resolved target: asks where control continues. Holds

@@ -18,11 +18,10 @@ pub(crate) const FUEL: TrapCode = TrapCode::unwrap_user(6);
 pub(crate) const INTERRUPT: TrapCode = TrapCode::unwrap_user(7);
 /// A helper ends the run; the state holds the reason.
 pub(crate) const HELPER: TrapCode = TrapCode::unwrap_user(8);
-/// The run exits through an OSR point that stands in the text of the program and has no cell. Its
-/// values are in the buffer; the context holds their count and the number of the point.
+/// The run exits through an OSR point in the text of the program, which has no cell. Its values are
+/// in the buffer; the context holds their count and the number of the point.
 pub(crate) const LEFT: TrapCode = TrapCode::unwrap_user(9);
-/// An assumption fails that stands in the text of the program and has no exit. The context holds
-/// its reason.
+/// An assumption in the text of the program fails and has no exit. The context holds its reason.
 pub(crate) const FAILED: TrapCode = TrapCode::unwrap_user(10);
 /// An access to linear memory is out of bounds.
 pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;

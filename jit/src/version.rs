@@ -63,7 +63,7 @@ pub(crate) struct PointStubs {
 }
 
 impl Version {
-    /// The function of which this is a version.
+    /// The function of this version.
     pub fn func(&self) -> Func {
         self.func
     }
@@ -94,9 +94,9 @@ impl Version {
         self.code.range()
     }
 
-    /// The function and the instruction that the code at an address comes from: those of the
-    /// callee, for inlined code. `None` if the address lies outside, or the code there comes from
-    /// no instruction. Logarithmic cost.
+    /// The function and the instruction that the code at an address comes from. For inlined code:
+    /// the callee, and an instruction of its base. `None` if the address lies outside, or the code
+    /// there comes from no instruction. Logarithmic cost.
     pub fn inst_at(&self, address: usize) -> Option<(Func, Inst)> {
         let address = Some(address).filter(|address| self.addresses().contains(address))?;
         let (func, inst) = self.code.site_at(address);
@@ -109,8 +109,8 @@ impl Version {
         self.code.described()
     }
 
-    /// The counters, if the version counts ([`Engine::counting`]). They hold what has happened so
-    /// far in the version and in continuations into it.
+    /// The counters, if the version counts ([`Engine::counting`]). They cover all events so far in
+    /// the version and in continuations into it.
     pub fn counters(&self) -> Option<&NativeCounts> {
         self.counters.as_deref()
     }
@@ -156,7 +156,7 @@ impl Version {
         }
         for cell in self.cells.iter() {
             if let Some(word) = cell.word() {
-                // Another version may have had the word before, and have left it set.
+                // Another version may have used the word before, and have left it set.
                 by.show_flag(word, cell.armed.load(Ordering::SeqCst) != 0);
             }
         }
@@ -174,7 +174,7 @@ pub struct Continuation {
     pub(crate) at: Point,
     /// The values that the code reads from the buffer, in order.
     pub(crate) requires: Vec<Value>,
-    /// Whether it takes values that are dead at the source point.
+    /// Whether the continuation takes values that are dead at the source point.
     pub(crate) keeps: bool,
     pub(crate) target: Arc<Version>,
     /// The number of instructions of the continuation's function.
@@ -197,8 +197,8 @@ impl Continuation {
         &self.requires
     }
 
-    /// Whether it takes values that are dead at the source point. A run that the fast loop of the
-    /// interpreter has executed cannot provide these.
+    /// Whether the continuation takes values that are dead at the source point. A run in the fast
+    /// loop of the interpreter cannot provide these.
     pub fn keeps_values(&self) -> bool {
         self.keeps
     }
@@ -216,8 +216,8 @@ impl Continuation {
 
 impl Version {
     /// Builds the continuation of an entry into this version: the code reachable from the landing
-    /// point, with the OSR points in it. Instruction ids in its origins are those of the code with
-    /// points.
+    /// point, with the OSR points in it. The origins of the continuation refer to instructions of
+    /// the code with points.
     ///
     /// # Errors
     /// [`ContinueError::NotBuilt`] if the entry does not fit the versions.
@@ -240,8 +240,8 @@ impl Version {
         })
     }
 
-    /// Maps each instruction of the continuation's function to the instruction of the version
-    /// without points that it is a copy of. `None` if it is a copy of none.
+    /// Maps each instruction of the continuation's function to its original in the version without
+    /// points. `None` if the instruction is no copy.
     pub(crate) fn origins_of(&self, rest: &Origins, bound: usize) -> Box<[Option<Inst>]> {
         let mut origins = listed(rest, bound);
         if let Some(instrumented) = &self.instrumented {
@@ -255,7 +255,7 @@ impl Version {
     }
 }
 
-/// What some versions have besides.
+/// The optional parts of a version.
 #[derive(Default)]
 struct Extras {
     counters: Option<Arc<NativeCounts>>,
@@ -269,8 +269,8 @@ impl Engine {
     /// # Errors
     /// - [`CompileError::Point`] if a point or a value of a point does not exist in the function,
     ///   or the function already has OSR points of its own.
-    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
-    ///   that of `func`.
+    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature differs
+    ///   from `func`'s.
     /// - The other [`CompileError`]s if the function exceeds a limit or code generation fails.
     pub fn version(
         &self,
@@ -282,9 +282,9 @@ impl Engine {
         self.make_version(module, (func, function), points, Extras::default())
     }
 
-    /// As [`Engine::version`], for a version with inlined code. `sites` tells where that comes
-    /// from, so that a trap names the function and the instruction of the base, in continuations
-    /// into the version, too.
+    /// Like [`Engine::version`], for a version with inlined code. `sites` has the origins of the
+    /// inlined code, so that a trap names the function and the instruction of its base, in
+    /// continuations into the version, too.
     ///
     /// # Errors
     /// As [`Engine::version`].
@@ -299,7 +299,7 @@ impl Engine {
         self.make_version(module, (func, function), points, extras)
     }
 
-    /// Compiles a version without OSR points that counts its calls and arguments, the sides of its
+    /// Compiles a version without OSR points that counts its calls and arguments, the edges of its
     /// branches, the targets of its indirect calls, and the results of loads and of reads of
     /// globals. One machine may run it. Cost: as [`Engine::version`].
     ///
@@ -385,8 +385,8 @@ impl Engine {
     }
 
     /// Compiles a version that makes assumptions, with a point before each that fires when it
-    /// fails. `exits` names the mapping whose entry the run takes there, for each assumption that a
-    /// run may reach. The points have the order of the assumptions in reverse postorder. Cost: as
+    /// fails. For each reachable assumption, `exits` returns the mapping whose entry the run takes.
+    /// The points have the order of the assumptions in reverse postorder. Cost: as
     /// [`Engine::version`].
     ///
     /// # Errors
@@ -405,8 +405,8 @@ impl Engine {
         self.version(module, func, function, &points)
     }
 
-    /// As [`Engine::speculative`], for a version with inlined code: the run that leaves takes the
-    /// entry of `exits` into frames. `sites` as for [`Engine::inlined_version`].
+    /// Like [`Engine::speculative`], for a version with inlined code: a failing assumption takes
+    /// the entry of `exits` into frames. `sites` as for [`Engine::inlined_version`].
     ///
     /// # Errors
     /// As [`Engine::speculative`].
@@ -423,7 +423,7 @@ impl Engine {
         self.inlined_version(module, (func, function), &points, sites)
     }
 
-    /// The cell of a point with this condition, which leads nowhere yet.
+    /// A new cell for a point with this condition, without a target.
     pub(crate) fn cell(&self, condition: Condition) -> Cell {
         match condition {
             Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
@@ -506,8 +506,8 @@ impl Engine {
         target: &Version,
     ) -> Result<(), ContinueError> {
         let function = || source.name().to_owned();
-        // Code of another engine may rely on other guards: its machines may reserve no address
-        // space behind their memories.
+        // Code of another engine may rely on other guards: this engine's machines may reserve no
+        // address space behind their memories.
         if !self.is(&target.engine) {
             return Err(ContinueError::OtherEngine { function: function() });
         }
@@ -521,7 +521,7 @@ impl Engine {
     }
 }
 
-/// A function behind a shared pointer: that of the module, if it is the body there.
+/// A function behind a shared pointer: the pointer of the module if the function is the body there.
 fn shared(module: &Module, func: Func, function: &Function) -> Arc<Function> {
     match module.shared_body(func) {
         Some(body) if std::ptr::eq(&**body, function) => Arc::clone(body),
@@ -550,7 +550,7 @@ pub(crate) fn has_points(function: &Function) -> bool {
         .any(|inst| matches!(function.inst(inst).opcode, Opcode::OsrTest | Opcode::OsrExit))
 }
 
-/// Lists, for each instruction up to `bound`, the instruction that it is a copy of.
+/// Lists the original of each instruction up to `bound`.
 pub(crate) fn listed(origins: &Origins, bound: usize) -> Box<[Option<Inst>]> {
     (0..bound).map(|index| origins.inst(Inst::new(index))).collect()
 }

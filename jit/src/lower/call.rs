@@ -47,15 +47,15 @@ pub(crate) fn canonical_signature(module: &ir::Module, sig: Sig) -> u32 {
 pub(crate) struct CanonicalSignatures {
     /// The first id of each signature, by content.
     lowest: BTreeMap<Signature, u32>,
-    /// The signatures looked at.
+    /// The number of signatures processed so far.
     known: usize,
     /// By function.
     of: Vec<u32>,
 }
 
 impl CanonicalSignatures {
-    /// Adds those of a module that begins like the last one. Costs the new signatures and
-    /// functions, times a logarithm of the signatures.
+    /// Adds the signatures of a module that begins like the last module. Costs the new signatures
+    /// and functions, times a logarithm of the signatures.
     pub(crate) fn extend(&mut self, module: &ir::Module) {
         for (sig, signature) in module.sigs.iter().skip(self.known) {
             self.lowest.entry(signature.clone()).or_insert(sig.as_u32());

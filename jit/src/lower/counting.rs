@@ -9,11 +9,12 @@ use cranelift_codegen::ir::{self as clif, InstBuilder, types};
 use interp::MAX_TARGETS;
 use ir::{Inst, InstData, Value};
 
-/// The counters of the version that a function is, or continues.
+/// The counters of a version, for the lowering of the version or of a continuation into it.
 #[derive(Clone, Copy)]
 pub(crate) struct Counting<'a> {
     pub(crate) counters: &'a NativeCounts,
-    /// As in [`crate::engine::Request`]: the instruction of the version for each of the function.
+    /// Maps each instruction of the function to its original in the version
+    /// ([`crate::engine::Request`]).
     pub(crate) origins: Option<&'a [Option<Inst>]>,
 }
 
@@ -82,7 +83,7 @@ impl Lowering<'_, '_> {
         self.counter_address(at).filter(|_| is_alike)
     }
 
-    /// Notes the result of a load or of a read of a global.
+    /// Records the result of a load or of a read of a global.
     pub(super) fn count_result(&mut self, inst: Inst, data: &InstData) {
         let (Some(place), Some(result)) = (self.place(inst), data.result()) else { return };
         if place.event == CountedEvent::Result {
@@ -90,7 +91,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Notes contents in the two words behind an index.
+    /// Records contents in the two words from an index on.
     fn note(&mut self, word: usize, value: Value) {
         let Some(address) = self.counter_address(word) else { return };
         let held = self.observed(value);

@@ -142,8 +142,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The address of an access to a host memory of the embedder, in the process. Nothing is
-    /// checked: the embedder promises that the bytes are there ([`crate::Vm::with_host_memory`]).
+    /// The process address of an access to a host memory of the embedder. Emits no check: the
+    /// embedder promises that the bytes exist ([`crate::Vm::with_host_memory`]).
     fn host_address(&mut self, address: ir::Value, offset: u64) -> (clif::Value, i32) {
         let at = self.value(address);
         match i32::try_from(offset) {
@@ -153,7 +153,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The address of an access to a host memory whose bytes the machine has. Always emits a check:
-    /// the addresses of the program are not those of the process.
+    /// addresses of the program are not process addresses.
     fn own_host_address(
         &mut self,
         memory: Memory,
@@ -163,7 +163,7 @@ impl Lowering<'_, '_> {
     ) -> (clif::Value, i32) {
         let address = self.value(address);
         let (views, view) = self.view(memory);
-        // A machine that is exchanged for another may have fewer bytes: the view has their number.
+        // An exchanged machine may have fewer bytes, so read their number from the view.
         let flags = self.context_flags();
         let base = self.builder.ins().load(POINTER, flags, views, view);
         match OperandRange::of(&self.unit.module.memories[memory], offset, bytes) {
@@ -215,8 +215,8 @@ impl Lowering<'_, '_> {
             return self.define(data, &[value]);
         }
         let value = self.observed(data.args[0]);
-        // The store is as narrow as the type, and the upper bits stay zero. The next read, which is
-        // as narrow, waits shorter for it than for the store of a whole word.
+        // The store is as narrow as the type, and the upper bits stay zero. The next read has the
+        // same width, and waits less for this store than for a store of the whole word.
         self.builder.ins().store(flags, value, words, at);
     }
 }

@@ -1,8 +1,8 @@
 //! Lowers one version of a function to Cranelift's IR.
 //!
-//! Both IRs have blocks with parameters, so blocks and values translate one to one. Operations that
+//! Both IRs give parameters to blocks, so blocks and values translate one to one. Operations that
 //! need several instructions are in the modules below: [`value`] (operations on values),
-//! [`overflow`] (arithmetic that tells overflow), [`memory`] (accesses, globals), [`call`] (calls
+//! [`overflow`] (arithmetic that reports overflow), [`memory`] (accesses, globals), [`call`] (calls
 //! and helpers), [`osr`] (OSR points), [`ways`] (edges past blocks), and [`nan`] (floats that may
 //! hold a NaN that is not canonical).
 //!
@@ -66,16 +66,15 @@ pub(crate) struct Unit<'a> {
 
 /// The bytes of stack that code may use without a check of its own.
 ///
-/// Where control enters the code of a function, the stack pointer is at the limit or above: every
-/// caller has checked that, a native caller in its prologue and Rust before it enters native code.
-/// Code that calls functions makes room for its own frame and checks again. A leaf calls helpers
-/// alone, so its frame is the last one above a helper or a signal handler. These use the bytes
-/// below the limit, of which `vm::native` reserves this number for the leaf
-/// (`recursion_ends_in_no_leaf`).
+/// Where control enters the code of a function, the stack pointer is at the limit or above: a
+/// native caller has checked this in its prologue, and Rust before it enters native code. Code that
+/// calls functions makes room for its own frame and checks again. A leaf calls helpers alone, so
+/// its frame is the last one above a helper or a signal handler. These use the bytes below the
+/// limit, of which `vm::native` reserves this number for the leaf (`recursion_ends_in_no_leaf`).
 pub(crate) const LEAF_FRAME: u32 = 1024;
 
-/// The most instructions of a leaf without a check. The frame of a longer one would often be too
-/// large, and the leaf compiled twice for that, while the check is a small part of its cost.
+/// The most instructions of a leaf without a check. A longer leaf would often have too large a
+/// frame, and would be compiled twice; the check is a small part of its cost.
 const LEAF_LENGTH: usize = 128;
 
 /// Whether a function may go without a check if its frame has at most [`LEAF_FRAME`] bytes.
@@ -132,7 +131,7 @@ struct Lowering<'a, 'b> {
     raw: FixedBitSet,
     /// For raw floats, the canonical value computed earlier in the current block.
     canonical: BTreeMap<Value, clif::Value>,
-    /// The operations whose overflow the function asks for.
+    /// The operations whose overflow the function tests.
     overflows: Overflows,
     regions: Regions,
     signatures: BTreeMap<Vec<u32>, SigRef>,
@@ -188,7 +187,7 @@ pub(crate) fn lower(
         blocks: SecondaryMap::new(),
         raw: match unit.config.nans {
             Nans::Canonical => nan::raw_floats(unit.function),
-            // No value is replaced, wherever it goes.
+            // No NaN is replaced, whatever reads it.
             Nans::Platform => FixedBitSet::new(),
         },
         canonical: BTreeMap::new(),
@@ -267,8 +266,8 @@ impl<'a> Lowering<'a, '_> {
             }
             CodeKind::Resumed => {
                 let types: Vec<Type> = function.signature().params.to_vec();
-                // Exits load the address of the buffer anew. One load for both would hold a
-                // register from here to the exits, through all loops.
+                // Exits load the address of the buffer anew. A shared load would hold a register
+                // from here to the exits, through all loops.
                 let flags = self.context_flags();
                 let buffer = self.builder.ins().load(POINTER, flags, self.context, offset!(buffer));
                 let loaded = self.load_words(&types, buffer);
@@ -304,7 +303,7 @@ impl<'a> Lowering<'a, '_> {
         if self.unit.config.interruption == Interruption::Fuel {
             self.burn(function.block_insts(block).count() as i64);
         }
-        // The test of a flag at the beginning of the block tells of interrupts, too.
+        // A test of a flag at the beginning of the block covers interrupts, too.
         if asks && self.tested_word(function.first_inst(block)).is_none() {
             self.heed();
         }
@@ -347,7 +346,7 @@ impl<'a> Lowering<'a, '_> {
         }
         let word = self.signals % SIGNALS;
         self.signals += 1;
-        // Cranelift makes one instruction of this, which compares the word in memory with the
+        // Cranelift selects one instruction for this, which compares the word in memory with the
         // register of the context.
         let flags = self.context_flags();
         let quiet = self.builder.ins().ireduce(types::I32, self.context);
@@ -478,8 +477,8 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    /// Makes a Cranelift value stand for a value. That of a reference is a root at each call across
-    /// which it is live: Cranelift keeps it in a word of the frame.
+    /// Binds a value to a Cranelift value. The Cranelift value of a reference is a root at each
+    /// call across which it is live: Cranelift keeps it in a word of the frame.
     fn bind(&mut self, value: Value, held: clif::Value) {
         if self.type_of(value) == Type::Ref {
             self.builder.declare_value_needs_stack_map(held);
@@ -488,7 +487,7 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Lowers `ref_bits` and `ref_of`. The result is a Cranelift value of its own: a collector
-    /// changes the word of the reference and no word read from it
+    /// changes the word of the reference, but not a word read from the reference
     /// (`a_word_read_before_a_collection_stays`).
     fn word_of_reference(&mut self, data: &InstData) {
         let held = self.value(data.args[0]);

@@ -13,12 +13,12 @@ use fixedbitset::FixedBitSet;
 use ir::eval::{is_nan, makes_nans};
 use ir::{Function, Opcode, Shape, Value, ValueDef};
 
-/// The *raw* floats: values that may hold any NaN where the interpreter has another one. They are
-/// the results of arithmetic; the parameters and selections whose inputs are all raw or never a
-/// NaN, where the interpreter has the canonical NaN; and those whose bits nothing observes. A sum
-/// of the elements of an array that begins with the first element, for example, has an input from
-/// memory, and the loop makes no element of the sum canonical. Linear in the function and the
-/// arguments of its joins.
+/// The *raw* floats, whose NaN may differ from the interpreter's. Three kinds are raw: results of
+/// arithmetic; parameters and selections whose inputs are all raw or never a NaN, where the
+/// interpreter has the canonical NaN; and values whose bits no instruction observes. Example: a sum
+/// over an array starts with the first element, an input from memory. No instruction observes its
+/// bits, so the loop makes no intermediate sum canonical. Linear in the function and the arguments
+/// of its joins.
 pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     let mut raw = FixedBitSet::with_capacity(function.value_bound());
     let mut joins = Vec::new();
@@ -43,9 +43,9 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
             }
         }
     }
-    // A greatest fixpoint. All joins start raw; a join that some exact value reaches becomes exact,
-    // and then the joins that it feeds are checked again. An exact value holds the interpreter's
-    // bits, so its NaN must not be replaced.
+    // A greatest fixpoint. All joins start raw. A join with an exact input becomes exact, and then
+    // its users are checked again. An exact value holds the interpreter's bits, so its NaN must not
+    // be replaced.
     let mut exact: Vec<Value> =
         joins.iter().copied().filter(|join| reached_by_exact(function, *join, &raw)).collect();
     while let Some(value) = exact.pop() {
@@ -58,8 +58,9 @@ pub(super) fn raw_floats(function: &Function) -> FixedBitSet {
     raw
 }
 
-/// The floats whose bits an instruction observes, itself or through joins: every use observes them
-/// but arithmetic, comparisons, conversions, and joins that are not seen themselves.
+/// The floats whose bits an instruction observes, directly or through joins. Every use observes the
+/// bits, except arithmetic, comparisons, conversions, and joins whose own bits no instruction
+/// observes.
 fn seen_floats(function: &Function) -> FixedBitSet {
     let mut seen = FixedBitSet::with_capacity(function.value_bound());
     let mut work: Vec<Value> = Vec::new();

@@ -1,9 +1,9 @@
 //! Lowers OSR points: their conditions and their exits.
 //!
 //! The hot path is as short as possible. A flag costs a load and a branch, a countdown a
-//! subtraction and a branch, and a guard a branch on a value of the program. A flag where the run
-//! would test for an interrupt anyway costs nothing more: one word of the context tells of both,
-//! and the tail that all exits share finds out which it was.
+//! subtraction and a branch, and a guard a branch on a value of the program. A flag at a place that
+//! polls for interrupts anyway costs nothing more: one word of the context covers both, and the
+//! shared tail of all exits distinguishes them.
 //!
 //! Side exits sit in cold blocks. An exit either stores its values to the buffer and jumps, or is a
 //! call with a stack map ([`crate::exits`]). Passing the values as arguments would pin them to
@@ -37,8 +37,8 @@ impl Lowering<'_, '_> {
         &self.unit.cells[number as usize]
     }
 
-    /// Whether the point has a cell. Other points stand in the text of the program and behave as in
-    /// the interpreter.
+    /// Whether the point has a cell. A point in the text of the program lacks a cell, and behaves
+    /// as the interpreter does.
     fn is_known(&self, number: u32) -> bool {
         (number as usize) < self.unit.cells.len()
     }
@@ -121,23 +121,23 @@ impl Lowering<'_, '_> {
         self.branch(armed, branch);
     }
 
-    /// Whether the flag of a fused test is set, or an interrupt requested.
+    /// Emits a test whether the flag of a fused test is set or an interrupt requested.
     fn flag_is_set(&mut self, test: Inst) -> clif::Value {
         let number = number(self.unit.function.inst(test));
         let Some(word) = self.tested_word(test) else { return self.load_armed(number) };
         // The common exit block finds out whether an interrupt was requested. A block between this
-        // test and the exit that leads back into the loop would put a block that can leave the loop
-        // above the rest of the loop in the dominator tree, and Cranelift hoists nothing out of a
-        // loop from below such a block.
+        // test and the exit would lead back into the loop. It could leave the loop and would
+        // dominate the rest of the loop, and Cranelift hoists nothing out of a loop from below such
+        // a block.
         self.polling = true;
         let flags = self.context_flags();
         self.builder.ins().load(types::I32, flags, self.context, word)
     }
 
-    /// For the test of a flag that is fused with its branch: the word of the context that tells of
-    /// the flag. `None` if the cell has to be tested: no word was left, or the branch does not lead
-    /// to an exit of its own. The word also tells of interrupts, and only such an exit finds out
-    /// which it was.
+    /// For a flag test that is fused with its branch: the word of the context that shows the flag.
+    /// `None` if code has to test the cell, because no word was left or the branch does not lead to
+    /// an exit of its own. The word also shows interrupts, and only such an exit distinguishes the
+    /// two.
     pub(super) fn tested_word(&self, test: Inst) -> Option<i32> {
         let function = self.unit.function;
         let data = function.inst(test);
@@ -152,7 +152,7 @@ impl Lowering<'_, '_> {
         (is_own && function.predecessors(exit).len() == 1).then_some(word)
     }
 
-    /// The offset of the word of the context that tells of a flag.
+    /// The offset of the word of the context that shows a flag.
     fn flag_word(&self, number: u32) -> Option<i32> {
         let cell = self.cell(number);
         cell.word().map(|word| offset!(flags) + (size_of::<u32>() * word) as i32)
@@ -205,8 +205,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Lowers an assumption without an exit: it ends the run if it fails. The result is the
-    /// literal, which costs nothing where it is used.
+    /// Lowers an assumption without an exit, whose failure ends the run. The result is the literal,
+    /// which costs nothing at its uses.
     pub(super) fn assume(&mut self, data: &InstData) {
         let Imm::Assumed(bits, reason) = data.imm else {
             unreachable!("jit: {} names the bits it expects", data.opcode.name())

@@ -1,10 +1,10 @@
 //! Lowers the flags of overflow: `sadd_overflows`, `ssub_overflows`, `smul_overflows`.
 //!
-//! If an operand is a constant, the other one overflows outside an interval. The flag is then a
-//! comparison, which a branch on the flag executes itself. Otherwise one instruction of Cranelift
-//! computes the flag together with the sum, difference or product of the same operands, which
-//! serves the operation on values beside the flag, too. Cranelift 0.135 stores that flag to a
-//! register and tests it there: it has no branch on the overflow flag of the processor.
+//! If one operand is a constant, the operation overflows for values of the other operand outside an
+//! interval. The flag is then a comparison, which fuses with a branch on the flag. Otherwise one
+//! instruction of Cranelift computes the flag together with the sum, difference or product of the
+//! same operands, so the operation itself needs no second instruction. Cranelift 0.135 stores that
+//! flag to a register and tests it there: it has no branch on the overflow flag of the processor.
 
 use super::Lowering;
 use cranelift_codegen::ir::{self as clif, InstBuilder, condcodes::IntCC, types};
@@ -15,8 +15,8 @@ use ir::eval::sign_extend;
 use ir::{Block, Function, InstData, Opcode, Type, Value};
 use std::collections::BTreeMap;
 
-/// The operation that a flag is about, and its operands: `Add`, `Sub` or `Mul`. The operands of
-/// commutative operations are sorted.
+/// The operation whose overflow a flag reports, and its operands: `Add`, `Sub` or `Mul`. The
+/// operands of commutative operations are sorted.
 type Checked = (Opcode, Value, Value);
 
 /// The checked operations of a function.
@@ -65,8 +65,8 @@ impl Lowering<'_, '_> {
         self.builder.ins().uextend(types::I32, flag)
     }
 
-    /// The result and the flag of an operation whose flag the function asks for. `None` if it does
-    /// not ask.
+    /// The result and the flag of an operation whose flag the function uses. `None` without such a
+    /// use.
     pub(super) fn with_flag(&mut self, data: &InstData) -> Option<(clif::Value, clif::Value)> {
         let key = checked(data)?;
         let made = *self.overflows.made.get(&key)?;
@@ -88,8 +88,8 @@ impl Lowering<'_, '_> {
         Some((result, flag))
     }
 
-    /// Whether what one block computes is available in another. Edges that pass a block do not
-    /// execute it, so its results stay in it.
+    /// Whether the results of block `home` are available in `block`. Edges may pass a block without
+    /// executing it, so results of a passable block are available only inside it.
     fn reaches(&self, home: Block, block: Block) -> bool {
         let dominates = || self.overflows.dom.as_ref().is_some_and(|d| d.dominates(home, block));
         home == block || (!self.passable.contains(home.index()) && dominates())
@@ -112,7 +112,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// The operation on values whose overflow an opcode tells.
+/// The operation on values whose overflow an opcode reports.
 fn checked_by(opcode: Opcode) -> Option<Opcode> {
     match opcode {
         Opcode::SaddOverflows => Some(Opcode::Add),

@@ -123,7 +123,7 @@ impl Lowering<'_, '_> {
             Opcode::Popcnt => self.builder.ins().popcnt(wide),
             Opcode::Clz => {
                 let count = self.builder.ins().clz(wide);
-                // The zeros above a narrow value are not its own.
+                // Do not count the zeros above a narrow value.
                 let above = if narrow { 32 - i64::from(data.ty.bits()) } else { 0 };
                 if narrow { self.builder.ins().iadd_imm_s(count, -above) } else { count }
             }

@@ -1,10 +1,10 @@
 //! Ways past blocks: edges whose constant arguments decide the branch at the end of their target
 //! lead directly to the target of that branch.
 //!
-//! `a && b` of C, compiled without optimization, is a block that receives 0 over one edge and `b`
-//! over the other, and branches on what it received. The first edge can go where the branch leads
-//! with 0. A pass that changed the function so would cost entries. The lowering costs none: the
-//! function stays as it is, and an OSR point makes a block one that no edge passes.
+//! Example: `a && b` of C, compiled without optimization, is a block that receives 0 over one edge
+//! and `b` over the other, and branches on the received value. The first edge can lead directly to
+//! the target for 0. If a pass changed the function this way, it would cost entries. The lowering
+//! costs no entries: the function stays unchanged, and no edge passes a block with an OSR point.
 
 use super::Unit;
 use crate::config::Interruption;
@@ -23,8 +23,9 @@ const MAX_INSTS: usize = 8;
 /// The blocks that edges may pass, by index.
 ///
 /// Empty if blocks pay fuel or branches count: a passed block would not pay or count
-/// (`a_decided_edge_leads_past_its_target`). Loop headers are never among them. A loop would get a
-/// second entry, and an endless run could miss all tests for interrupts. Linear in the function.
+/// (`a_decided_edge_leads_past_its_target`). Loop headers are never among them. Otherwise a loop
+/// would get a second entry, and an endless run could miss all polls for interrupts. Linear in the
+/// function.
 pub(super) fn passable(unit: Unit<'_>, cfg: &Cfg) -> FixedBitSet {
     let function = unit.function;
     let mut blocks = FixedBitSet::with_capacity(function.block_bound());
@@ -48,8 +49,8 @@ fn is_short_branch(function: &Function, block: Block) -> bool {
         && function.block_insts(block).nth(MAX_INSTS).is_none()
 }
 
-/// The target of an edge, past its own target if that is possible and permitted. Cost: constant,
-/// and the number of uses of what the passed block defines.
+/// The target of an edge, past its own target if that is possible and permitted. Cost: linear in
+/// the uses of values that the passed block defines.
 pub(super) fn way(function: &Function, passable: &FixedBitSet, edge: Edge) -> Option<Target> {
     let Target { block: passed, args } = function.target(edge);
     if !passable.contains(passed.index()) {

@@ -1,9 +1,9 @@
-//! The list of object files that a debugger reads, one for the process.
+//! The process-wide list of object files that a debugger reads.
 //!
 //! A debugger looks for two symbols: the *descriptor*, which begins the list, and a function at
 //! which it sets a breakpoint. The process changes the list, writes the change into the descriptor,
-//! and calls the function. Both symbols are weak (`host`): in a program with another just-in-time
-//! compiler that defines them, there is one list for both.
+//! and calls the function. Both symbols are weak (`host`): if another just-in-time compiler in the
+//! program defines them, both compilers share one list.
 
 use super::host;
 use std::ptr;

@@ -25,9 +25,9 @@ impl WaitingFrame {
     /// stack map of the call has the word, and nobody else has a reference to it.
     pub(crate) unsafe fn visit_word(self, below: u32, visit: &mut dyn FnMut(&mut u64)) {
         let place = std::ptr::with_exposed_provenance_mut::<u64>(self.pointer - below as usize);
-        // SAFETY: the caller guarantees a live frame and a word of it, which Cranelift has aligned
-        // to its size and has written before the call. Native code alone accesses the word, and it
-        // waits.
+        // SAFETY: the caller guarantees a live frame and a word inside the frame, which Cranelift
+        // has aligned to its size and has written before the call. Native code alone accesses the
+        // word, and it waits.
         visit(unsafe { &mut *place });
     }
 }
@@ -46,8 +46,8 @@ impl NativeFrames {
     ///
     /// # Safety
     ///
-    /// The stub waits for a helper, the trampoline is that of the innermost entry, and the value is
-    /// used only until the helper returns to the stub.
+    /// The stub waits for a helper, the trampoline belongs to the innermost entry, and the caller
+    /// uses the value only until the helper returns to the stub.
     pub(crate) unsafe fn new(innermost: u64, trampoline: u64) -> NativeFrames {
         NativeFrames { innermost: innermost as usize, trampoline: trampoline as usize }
     }

@@ -73,8 +73,9 @@ pub(super) unsafe fn hide(start: *mut u8, bytes: usize) -> io::Result<()> {
 
 /// Writes bytes of this process through the kernel, whatever their access rights.
 ///
-/// The file is opened anew each time: one that is kept would be that of the parent after a fork,
-/// and its descriptor could be that of another file once somebody has closed it.
+/// This function opens the file anew each time. After a fork, a kept descriptor would refer to the
+/// memory of the parent; and if other code closes a kept descriptor, its number may refer to
+/// another file.
 ///
 /// # Safety
 ///
@@ -131,7 +132,7 @@ pub(super) fn stack_bounds() -> io::Result<Range<usize>> {
     let mut start: *mut c_void = ptr::null_mut();
     let mut size = 0;
     // SAFETY: `pthread_getattr_np` returned 0 above and so initialized the attributes. This block
-    // reads them and destroys them, once; nothing uses them afterwards.
+    // reads and destroys the attributes, once; no code uses them afterwards.
     let error = unsafe {
         let error = libc::pthread_attr_getstack(attributes.as_ptr(), &mut start, &mut size);
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
@@ -252,8 +253,8 @@ pub(super) fn install_handlers() -> io::Result<()> {
         // once, and `handle` then needs it.
         let before = set_action(signal, None)?;
         slot.store(Box::into_raw(Box::new(before)), Ordering::Release);
-        // SAFETY: `sigaction` is a plain C structure. All-zero is a valid value of it: no flags, an
-        // empty mask and a null handler.
+        // SAFETY: `sigaction` is a plain C structure. All-zero is a valid value: no flags, an empty
+        // mask and a null handler.
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
         action.sa_sigaction =
             handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
@@ -289,7 +290,8 @@ fn set_action(signal: c_int, action: Option<&libc::sigaction>) -> io::Result<lib
 /// The signal handler. It resumes a trap of native code at the exception edge and passes every
 /// other signal to the previous handler.
 ///
-/// It may interrupt any instruction of any thread, so it takes no lock and allocates nothing.
+/// The handler may interrupt any instruction of any thread, so it takes no lock and allocates no
+/// memory.
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // A signal sent by a process or thread is no fault, even if it interrupts an instruction that
     // may trap. The kernel gives such signals a code of at most 0.
@@ -301,7 +303,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         // the handler returns. No other reference to it exists, and changing it sets the registers
         // on return.
         let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-        // SAFETY: `info` and `registers` are those of this signal, and its positive code shows that
+        // SAFETY: `info` and `registers` belong to this signal, and its positive code shows that
         // the kernel raised it for a fault.
         if let Some(fault) = unsafe { describe(signal, info, registers) }
             && let Some(edge) = traps::catch(&fault)
@@ -325,7 +327,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
 ///
 /// # Safety
 ///
-/// The arguments are those that the kernel passed for a fault.
+/// The kernel passed the arguments for a fault.
 unsafe fn describe(
     signal: c_int,
     info: *const libc::siginfo_t,
@@ -363,8 +365,8 @@ unsafe fn describe(
 ///
 /// # Safety
 ///
-/// The first three arguments are those that the kernel passed to [`handle`]. `fault` says whether
-/// the kernel raised the signal for a fault.
+/// The kernel passed the first three arguments to [`handle`]. `fault` says whether the kernel
+/// raised the signal for a fault.
 unsafe fn chain(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, fault: bool) {
     let slot = SIGNALS.iter().position(|&other| other == signal);
     let previous = slot.map_or(ptr::null_mut(), |slot| PREVIOUS[slot].load(Ordering::Acquire));

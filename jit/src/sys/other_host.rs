@@ -66,7 +66,7 @@ pub(super) fn debugger_list() -> *mut DebuggerList {
 
 /// # Safety
 ///
-/// None: it returns at once, and no debugger has a breakpoint there.
+/// None: the function returns at once, and no debugger has a breakpoint in it.
 pub(super) unsafe fn debugger_stops_here() {}
 
 pub(super) fn install_handlers() -> io::Result<()> {
@@ -86,14 +86,14 @@ pub(super) unsafe fn linkage(_frame: usize) -> [usize; 2] {
 
 /// # Safety
 ///
-/// None: this host has no native code that could call it.
+/// None: this host has no native code that could call the function.
 pub(super) unsafe extern "C" fn raise(_context: *mut u8) -> ! {
     std::process::abort()
 }
 
 /// # Safety
 ///
-/// None: described exits call it, and no code of this host has any.
+/// None: only described exits call the function, and this host has no native code.
 pub(crate) unsafe extern "C" fn exit(_context: *mut crate::context::Context) -> i64 {
     std::process::abort()
 }

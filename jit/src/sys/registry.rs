@@ -2,12 +2,12 @@
 //!
 //! # Cost
 //!
-//! Engines register each function by itself, and programs have many thousands. So the list consists
-//! of *batches*: sorted arrays, each at least twice as long as the next one. New code begins a
-//! batch of its own, and a batch that is too long for its place is merged with the one before it.
-//! Code that is dropped leaves its place in the batch, without a table; a batch that has lost more
-//! than half of its code is copied without these places. So each piece of code is copied a
-//! logarithm of their number of times, and the handler searches as many batches
+//! Engines register each function separately, and programs have many thousands of functions. So the
+//! list consists of *batches*: sorted arrays, each at least twice as long as the next one. New code
+//! begins a batch of its own, and a batch that is too long for its place is merged with the one
+//! before it. Code that is dropped leaves its place in the batch, without a table; a batch that has
+//! lost more than half of its code is copied without these places. So for n pieces of code, each
+//! piece is copied at most log n times, and the handler searches at most log n batches
 //! (`code_is_in_few_batches_and_copied_few_times`).
 //!
 //! # Why the handler may read the list
@@ -71,7 +71,7 @@ impl RegisteredCode {
     }
 }
 
-/// Pieces of code by address. No two of them overlap, dropped ones included.
+/// Pieces of code by address. No two pieces overlap, dropped ones included.
 pub(super) struct Batch {
     pub(super) code: Box<[RegisteredCode]>,
     /// The pieces that are not dropped. Writers alone access it, under their lock.
@@ -85,7 +85,7 @@ impl Batch {
         Arc::new(Batch { live: AtomicUsize::new(code.len()), code: code.into() })
     }
 
-    /// One batch with the code of two that is not dropped.
+    /// One batch with all live code of several batches.
     fn merged(parts: &[&Batch]) -> Arc<Batch> {
         let live = parts.iter().flat_map(|batch| &batch.code).filter(|piece| piece.is_live());
         Batch::new(live.map(RegisteredCode::copied).collect())
@@ -150,7 +150,7 @@ pub(super) static READERS: AtomicUsize = AtomicUsize::new(0);
 static WRITER: Mutex<RegistryWriter> =
     Mutex::new(RegistryWriter { lists: Vec::new(), tables: Vec::new() });
 
-/// The retired lists and tables: no longer published, but a handler may still read them.
+/// The retired lists and tables: they are no longer published, but a handler may still read them.
 struct RegistryWriter {
     // Boxed, since a handler may hold the address of the `Vec` itself.
     #[expect(clippy::vec_box)]
@@ -183,8 +183,8 @@ impl RegistryWriter {
         }
     }
 
-    /// Frees all that is retired, unless a handler may read it. Called after the change: the
-    /// argument in the module header rests on this order.
+    /// Frees all retired lists and tables, unless a handler may read them. Called after the change:
+    /// the argument in the module header rests on this order.
     fn free(&mut self) {
         if READERS.load(Ordering::SeqCst) == 0 {
             self.lists.clear();
@@ -281,7 +281,7 @@ pub(super) fn look_up(pc: usize, kind: FaultKind) -> Option<TrapCode> {
         let piece = batch.before(pc)?;
         let offset = u32::try_from(pc - piece.start).ok()?;
         let table = piece.table.load(Ordering::SeqCst);
-        // SAFETY: the pointer is null or that of a table. A `Registration` owns the table until a
+        // SAFETY: the pointer is null or points to a table. A `Registration` owns the table until a
         // writer has taken the pointer out of the published list; afterwards
         // `RegistryWriter::tables` owns it. The count in `READERS`, raised before the loads of list
         // and pointer, keeps it until the `fetch_sub` below (see the module header).

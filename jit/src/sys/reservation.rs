@@ -11,7 +11,7 @@ use super::{PageAccess, host};
 // memory.
 /// The bytes of address space that a 32-bit index reaches.
 const INDEXED: usize = (4u64 << 30) as usize;
-/// The bytes of address space behind it, which stay inaccessible. They catch the constant offset
+/// The inaccessible bytes of address space behind the indexed bytes. They catch the constant offset
 /// that an access adds to its index.
 pub(crate) const GUARD: usize = 2 << 30;
 
@@ -104,8 +104,8 @@ impl Reservation {
         self.base.as_ptr()
     }
 
-    /// All addresses of the reservation, usable or not. A fault at any other address does not come
-    /// from an access to this memory.
+    /// All addresses of the reservation, usable or not. An access to this memory faults at these
+    /// addresses only.
     pub(crate) fn addresses(&self) -> Range<usize> {
         let start = self.base.as_ptr() as usize;
         start..start + INDEXED + GUARD
@@ -122,8 +122,9 @@ fn added_pages(now: usize, wanted: usize, max: usize, page: usize) -> Option<Ran
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: `reserve` made this mapping with this size, and nothing else unmaps it.
-        // References into it borrow this value, so none is left when it drops.
+        // SAFETY: `reserve` made this mapping with this size, and no other code unmaps it.
+        // References into the mapping borrow this value, so no reference is left when the value
+        // drops.
         unsafe { host::unmap(self.base, INDEXED + GUARD) }
     }
 }

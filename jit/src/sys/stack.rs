@@ -31,8 +31,8 @@ fn bounds() -> io::Result<Range<usize>> {
 ///
 /// # Errors
 ///
-/// If the system does not report the bounds of the stack, the thread runs on another stack than its
-/// own (as in a fiber), or the host is not supported.
+/// If the system does not report the bounds of the stack, the thread runs on a foreign stack (a
+/// fiber, for example), or the host is not supported.
 pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     let stack = bounds()?;
     let here = 0u8;

@@ -109,7 +109,7 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: `reserve` made this mapping with this size, and nothing else unmaps it. Whoever
+        // SAFETY: `reserve` made this mapping with this size, and no other code unmaps it. Whoever
         // has an address of the code keeps the arena that owns the window.
         unsafe { host::unmap(self.base, self.bytes) }
     }

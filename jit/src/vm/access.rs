@@ -74,8 +74,8 @@ impl<'r> RunAccess<'r> {
     }
 }
 
-/// What stands outside of a run in progress, and the reason why the run ends. A machine has neither
-/// between runs.
+/// The host or embedder of a run in progress, and the reason why the run ends. A machine has
+/// neither between runs.
 pub(super) struct HostedRun {
     outside: Outside,
     /// The calls of the embedder that are in progress.
@@ -85,19 +85,19 @@ pub(super) struct HostedRun {
     ///
     /// Both ends are boxed, since every run moves this value.
     pub(super) ending: Option<Box<RunEnding>>,
-    /// The end of a nested run, with which the whole run ends: the frames that wait for the nested
-    /// run are gone, or cannot go on.
+    /// The end of a nested run that also ends the whole run, because the frames that wait for the
+    /// nested run are gone or cannot continue.
     pub(super) ended: Option<Box<RunStop>>,
 }
 
-/// Who executes imported functions.
+/// The executor of imported functions.
 enum Outside {
     /// A host, which knows memories alone.
     Host(NonNull<dyn Host>),
     /// An embedder, which may call functions of the program.
     Embedder(NonNull<dyn Embedder>),
-    /// The embedder executes one. Its borrow is in use until it returns, or lends itself to a
-    /// nested run ([`RunAccess::with_embedder`]).
+    /// The embedder is executing an imported function. Its borrow is in use until it returns, or
+    /// lends itself to a nested run ([`RunAccess::with_embedder`]).
     Lent,
 }
 
@@ -142,7 +142,7 @@ impl HostedRun {
         }
     }
 
-    /// Whether imported functions are those of an embedder.
+    /// Whether an embedder executes imported functions.
     pub(super) fn has_embedder(&self) -> bool {
         !matches!(self.outside, Outside::Host(_))
     }
@@ -169,7 +169,7 @@ impl Outside {
 }
 
 impl RunAccess<'_> {
-    /// What stands outside of the run.
+    /// The host or embedder of the run.
     pub(super) fn run(&mut self) -> &mut HostedRun {
         self.state().run.as_mut().expect("jit: a run is in progress")
     }
@@ -196,8 +196,8 @@ impl RunAccess<'_> {
         Some(answer.unwrap_or_else(|payload| resume_unwind(payload)))
     }
 
-    /// Goes on with a nested run, which asks this embedder, until `nested` returns. A panic of
-    /// `nested` passes, after the run has what it had before.
+    /// Runs `nested`, which asks this embedder. Restores the previous embedder afterwards, also if
+    /// `nested` panics; the panic passes.
     pub(super) fn with_embedder<R>(
         &mut self,
         embedder: &mut dyn Embedder,
@@ -218,7 +218,7 @@ impl RunAccess<'_> {
 pub(super) enum RunEnding {
     /// The operation of the helper ends the run. The site is the call of the helper.
     AtHelper(EarlyEnd),
-    /// An end whose site is known, or that has none.
+    /// An end with a known site, or without a site.
     Known(RunStop),
 }
 

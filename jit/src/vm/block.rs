@@ -18,9 +18,9 @@ pub(crate) struct ContextBlock {
 // SAFETY: the memory is not tied to a thread. The block owns it, and the values in it are numbers
 // and addresses whose owners move together with the `Vm` that made the block.
 unsafe impl Send for ContextBlock {}
-// SAFETY: a thread other than the one that runs the `Vm` has the block through `Current` alone,
-// which accesses `signals` and `flags`, and these are atomics. The cells of the context, and the
-// words behind it, belong to the thread that runs the `Vm`.
+// SAFETY: other threads than the thread of the `Vm` access the block through `Current` alone, which
+// accesses only the atomics in `signals` and `flags`. The cells of the context, and the words
+// behind it, belong to the thread that runs the `Vm`.
 unsafe impl Sync for ContextBlock {}
 
 impl ContextBlock {
@@ -45,7 +45,7 @@ impl ContextBlock {
         self.functions
     }
 
-    /// Whether the block has room for so many functions.
+    /// Whether the block has room for this number of functions.
     pub(super) fn has_room(&self, functions: usize) -> bool {
         functions <= self.functions
     }
@@ -58,8 +58,8 @@ impl ContextBlock {
         assert!(self.functions <= functions, "jit: {functions} of {} functions", self.functions);
         let block = ContextBlock::new(functions);
         // SAFETY: a block has a word for each function behind its context. The assertion shows that
-        // the new block has words for all functions of this one. Words of both blocks are read and
-        // written on this thread alone, while no native code runs.
+        // the new block has words for all functions of this block. Words of both blocks are read
+        // and written on this thread alone, while no native code runs.
         unsafe {
             let words = self.context.add(1).cast::<*const u8>();
             let to = block.context.add(1).cast::<*const u8>();
@@ -102,8 +102,8 @@ impl ContextBlock {
         words.collect()
     }
 
-    /// The words that tell of interrupts: that of the interpreter, those that native code tests for
-    /// interrupts, and those that it tests for flags.
+    /// The interrupt words: the word of the interpreter, the words that native code polls, and the
+    /// words of its flags.
     fn words(&self) -> impl Iterator<Item = &AtomicU32> {
         let context = self.context();
         [&context.attention].into_iter().chain(&context.signals).chain(&context.flags)
@@ -151,8 +151,8 @@ impl Current {
 
     /// Requests an interrupt. Linear in the words.
     pub(super) fn interrupt(&self) {
-        // The first word comes first: a run that sees any word has its request dropped by
-        // `forget_interrupts`, which looks at that word.
+        // Set the first word first: `forget_interrupts` looks at that word to drop a request that a
+        // run has seen in any word.
         self.lock().words().for_each(|word| _ = word.fetch_or(SIGNAL_INTERRUPT, Ordering::SeqCst));
     }
 
@@ -165,7 +165,7 @@ impl Current {
         }
     }
 
-    /// Makes the word of a flag tell whether it is set. Constant cost.
+    /// Sets or clears the word of a flag. Constant cost.
     ///
     /// # Panics
     /// If the context has no such word.

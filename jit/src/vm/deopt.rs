@@ -22,12 +22,12 @@ pub struct Slot {
     pub bits: u64,
 }
 
-/// Where the embedder resumes a function ([`super::Embedder::resume`]).
+/// The activations in which the embedder resumes a function ([`super::Embedder::resume`]).
 #[derive(Debug)]
 pub struct DeoptFrame<'a> {
     /// The activations, by the frame states of the landing point, the innermost first; at least
-    /// one. The embedder runs the first to its end, then each of the others with the results of the
-    /// one before, and returns the results of the last.
+    /// one. The embedder runs the first activation to its end, then each outer activation with the
+    /// results of the previous one, and returns the results of the last.
     pub activations: &'a [HandedActivation],
     /// The function that has left native code, and the number of its point.
     left: (Func, usize),
@@ -39,7 +39,7 @@ pub struct DeoptFrame<'a> {
 pub struct HandedActivation {
     /// The function in whose base the run landed.
     pub func: Func,
-    /// The point of its base whose frame state this is: the landing point, or the point behind the
+    /// The point of its base that has the frame state: the landing point, or the point behind the
     /// call within which the activation waits.
     pub at: Point,
     /// The function of the frame state.
@@ -66,7 +66,7 @@ pub struct HandedLocal {
 pub enum HandedContent {
     /// Bits of a type.
     Bits(Slot),
-    /// The result of this index of the activation before, which has not returned yet.
+    /// The result with this index of the previous activation, which has not returned yet.
     Result(u32),
 }
 
@@ -115,7 +115,7 @@ pub(super) fn hand(
     resumed(access, (func, number), &activations)
 }
 
-/// As [`hand`], in the frames of an entry.
+/// Like [`hand`], in the frames of an entry.
 pub(super) fn hand_frames(
     access: &mut RunAccess<'_>,
     (version, number): (&Arc<Version>, usize),
@@ -142,7 +142,7 @@ pub(super) fn hand_frames(
 pub(super) struct Landed<'m> {
     module: &'m Module,
     func: Func,
-    /// The point whose frame state counts.
+    /// The point with the frame state.
     pub(super) at: Point,
     /// The call within which the frame waits.
     call: Option<Inst>,

@@ -2,7 +2,7 @@
 //!
 //! The word of such a function in the context leads to its shim ([`crate::direct`]), so native code
 //! calls it without a helper. The interpreter, the embedder and native code whose calls are
-//! recorded or checked come here: [`call`] enters the shim as it enters a version.
+//! recorded or checked use [`call`], which enters the shim like a version.
 
 use super::access::RunAccess;
 use super::native;
@@ -16,7 +16,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The shim of an imported function, and what the function promises.
+/// The shim of an imported function, and the promised effect of the function.
 #[derive(Clone)]
 pub(super) struct Direct {
     pub(super) code: Arc<MachineCode>,
@@ -37,8 +37,8 @@ pub enum BindError {
     Unfit(Func, Option<Type>),
     /// The function takes the first memory, but promises to be pure, or there is no memory.
     Memory(Func),
-    /// The import is declared with the first effect, and the function has the second, which is
-    /// larger.
+    /// The import is declared with the first effect, but the function has the second, larger
+    /// effect.
     Effect(Func, DeclaredEffect, DeclaredEffect),
     /// The shim cannot be compiled.
     Compile(CompileError),
@@ -113,8 +113,8 @@ impl VmState {
         }
     }
 
-    /// The code that native code calls for a bound function. `None` where each call must come
-    /// through [`call`], which records and checks it.
+    /// The code that native code calls for a bound function. `None` if each call must go through
+    /// [`call`], which records and checks it.
     pub(super) fn direct_code(&self, func: Func) -> Option<&Arc<MachineCode>> {
         let is_watched = self.machine.is_tracing() || self.modules.engine.config().checked;
         self.table.direct(func).filter(|_| !is_watched).map(|direct| &direct.code)
@@ -126,7 +126,7 @@ impl VmState {
 /// promises to have no effect runs twice.
 ///
 /// # Errors
-/// [`RunError::Effect`] if a checked run sees more than the function promises.
+/// [`RunError::Effect`] if a checked run observes a larger effect than the function promises.
 pub(super) fn call(
     access: &mut RunAccess<'_>,
     func: Func,
@@ -143,7 +143,7 @@ pub(super) fn call(
     Ok(results)
 }
 
-/// Calls a function, and compares what it does with what it promises.
+/// Calls a function, and compares its effect with the promised effect.
 fn checked_call(
     access: &mut RunAccess<'_>,
     func: Func,

@@ -1,4 +1,4 @@
-//! What a run asks of its embedder, and what the embedder may do meanwhile.
+//! The requests of a run to its embedder, and the operations that the embedder may use meanwhile.
 //!
 //! Example: a program calls the imported function `map`, which shall apply a function of the
 //! program to each element of an array. The embedder's [`Embedder::call`] calls that function
@@ -17,8 +17,8 @@ use interp::{EarlyEnd, HostError, Machine, Memories};
 use ir::{DeclaredEffect, Func, Function, Module, SupplyError};
 use std::sync::Arc;
 
-/// The embedder of a machine: the functions that a program imports, and an interpreter for what
-/// native code leaves. [`super::Vm::run`] borrows it for one run.
+/// The embedder of a machine: the functions that a program imports, and an interpreter for
+/// functions that leave native code. [`super::Vm::run`] borrows it for one run.
 ///
 /// Both functions get access to the machine. To call a function of the program, an implementation
 /// passes itself: `back.call(self, func, args)`. The nested run asks it again, so all of a run
@@ -195,7 +195,7 @@ impl<'a> Callback<'a> {
     /// (`the_embedder_recurses_until_the_stack_ends`).
     ///
     /// # Panics
-    /// If the number of arguments is not that of the function's parameters.
+    /// If the number of arguments differs from the number of the function's parameters.
     pub fn call(
         &mut self,
         embedder: &mut dyn Embedder,
@@ -209,7 +209,7 @@ impl<'a> Callback<'a> {
     }
 
     /// Continues a function of the embedder's interpreter in native code, as [`super::Vm::enter`]
-    /// does, within this run. `None` if there is no code for the place, or none yet.
+    /// does, within this run. `None` without code for the place, or as long as it is missing.
     ///
     /// # Errors
     /// As [`Callback::call`]; [`RunError::NoSuchPlace`] and [`RunError::NotGiven`].
@@ -225,7 +225,8 @@ impl<'a> Callback<'a> {
         self.nested(embedder, place.func, |access| enter::enter(access, place, contents))
     }
 
-    /// Goes on in a function, in a run within this one. Its end ends the whole run.
+    /// Continues in a function, in a run nested in this run. If the nested run ends early, the
+    /// whole run ends.
     fn nested<R>(
         &mut self,
         embedder: &mut dyn Embedder,
@@ -245,7 +246,7 @@ impl<'a> Callback<'a> {
         ended.map_err(CallbackEnd::from)
     }
 
-    /// As [`Callback::nested`].
+    /// Like [`Callback::nested`].
     fn asked<R>(
         &mut self,
         embedder: &mut dyn Embedder,

@@ -1,9 +1,10 @@
-//! The way up from an interpreter of the embedder's.
+//! The way up from the embedder's interpreter.
 //!
 //! Example: the embedder's interpreter has come to the header of a loop for the thousandth time. It
-//! asks for code there ([`super::Vm::enter`]). If the tiering has a continuation, the function goes
-//! on in it, with the values that the interpreter gives, until it returns. If native code leaves
-//! again, the embedder resumes it ([`super::Embedder::resume`]), so the interpreters nest.
+//! asks for code there ([`super::Vm::enter`]). If the tiering has a continuation, the function
+//! continues there with the values that the interpreter gives, until it returns. If native code
+//! exits, the embedder resumes the function ([`super::Embedder::resume`]), so activations of the
+//! interpreter nest.
 
 use super::access::RunAccess;
 use super::native;
@@ -16,13 +17,13 @@ use ir::{Function, Value, ValueDef};
 /// The answer to a request to continue a function in native code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entered {
-    /// There is no code for the place, or none yet. Nothing has been executed.
+    /// The place has no code, or no code yet. Nothing has been executed.
     NotYet,
-    /// The function went on, and the run has ended.
+    /// The function continued in native code, and the run has ended.
     Ended(Outcome),
 }
 
-/// The contents of values of a base version, where an embedder's interpreter stands.
+/// The contents of a base version's values at the place of the embedder's interpreter.
 pub type Contents<'a> = &'a dyn Fn(Value) -> Option<u64>;
 
 /// Continues a function at a place of its base in native code. Returns its results. `None` if the

@@ -84,8 +84,8 @@ impl VmState {
 /// function compares (`another_beginning_is_refused`). Names do not matter. Nor do the initial
 /// sizes of memories and of tables that are not fixed, or the initial bits of globals: the existing
 /// ones are initialized already. (A memory with fewer pages than the later module declares is
-/// rejected by the machine.) Costs a 64th of the functions that the later module shares as a
-/// clone of the earlier one, and is linear in the other declarations and segments.
+/// rejected by the machine.) Cost: one step per 64 functions that the later module shares as a
+/// clone of the earlier one, and linear in the other declarations and segments.
 fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     // A clone of the module shares the functions before these.
     let shared = earlier.shared_functions(later);

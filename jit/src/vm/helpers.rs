@@ -22,10 +22,9 @@ use std::sync::Arc;
 pub(super) const TABLE: Helpers =
     Helpers { perform, call_lazy, trace_call, trace_return, exit, describe, leave: leave_through };
 
-/// The fuel and the globals of a machine while a helper may use them. Gives them back to native
-/// code at the end, also if the helper ends the run or panics: the entry into native code reads
-/// them from the context (`fuel_used_below_a_helper_stays_used`,
-/// `globals_set_below_a_helper_stay_set`).
+/// The fuel and the globals of a machine while a helper may use them. Writes them back to the
+/// context at the end, also if the helper ends the run or panics: the entry into native code reads
+/// them there (`fuel_used_below_a_helper_stays_used`, `globals_set_below_a_helper_stay_set`).
 struct StateInRust<'a, 'r>(&'a mut RunAccess<'r>);
 
 impl Drop for StateInRust<'_, '_> {
@@ -84,8 +83,8 @@ fn status(context: *mut Context, body: impl FnOnce(&mut VmState) -> Result<(), R
     }
 }
 
-/// Runs the body of a helper that a stub calls, which has noted its frame. The body may ask the
-/// tiering. It returns a code address, or 0 if the run ends.
+/// Runs the body of a helper for a stub that has recorded its frame. The body may ask the tiering.
+/// It returns a code address, or 0 if the run ends.
 fn address(
     context: *mut Context,
     body: impl FnOnce(&mut RunAccess<'_>) -> Result<u64, RunEnding>,
@@ -112,7 +111,7 @@ extern "C" fn perform(context: *mut Context, inst: *const InstData) -> u64 {
         // list, never changes it, and is kept while it runs.
         let inst = unsafe { &*inst };
         let args: Vec<u64> = state.view.buffer[..inst.args.len()].to_vec();
-        // The block has paid for the instruction; an operation on a range costs more by its length.
+        // The block has paid for the instruction; an operation on a range also pays for its length.
         let extra = state.machine.charge(inst, &args);
         if extra > state.machine.fuel() {
             return Err(RunEnding::AtHelper(EarlyEnd::OutOfFuel));
@@ -155,7 +154,7 @@ extern "C" fn call_lazy(context: *mut Context, returns_to: u64) -> u64 {
 extern "C" fn trace_call(context: *mut Context, func: u64) -> u64 {
     status(context, |state| {
         let func = Func::from_u32(func as u32);
-        // A call of a host function records itself.
+        // A call of a host function records its own return.
         if !state.modules.is_imported(func) {
             let count = state.modules.current.signature(func).params.len();
             state.machine.trace_call(func, &state.view.buffer[..count]);

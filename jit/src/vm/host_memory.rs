@@ -10,8 +10,8 @@ use std::ptr;
 /// The bytes that no process maps on purpose: an access near the null pointer is a mistake.
 const NULL_PAGE: u64 = 4096;
 
-/// Requires that a module has no host memory of the embedder, unless the embedder has promised what
-/// [`super::Vm::with_host_memory`] asks for.
+/// Rejects a module with a host memory of the embedder, unless the embedder has given the promises
+/// of [`super::Vm::with_host_memory`].
 pub(super) fn require(module: &Module, has_host_memory: bool) -> Result<(), VmError> {
     match module.memories.values().find(|decl| decl.kind == MemoryKind::Host) {
         Some(decl) if !has_host_memory => Err(VmError::HostMemory { memory: decl.name.clone() }),
@@ -48,9 +48,9 @@ impl HostMemory for ProcessMemory {
             return false;
         }
         let from = ptr::with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: the embedder has promised that the bytes accessed in a run are readable, and that
-        // they are none of the machine's (`Vm::with_host_memory`), to which `into` belongs. A copy
-        // of bytes needs no alignment.
+        // SAFETY: the embedder has promised that the bytes accessed in a run are readable, and do
+        // not belong to the machine (`Vm::with_host_memory`), which owns `into`. A copy of bytes
+        // needs no alignment.
         unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
         true
     }
@@ -60,7 +60,7 @@ impl HostMemory for ProcessMemory {
             return false;
         }
         let to = ptr::with_exposed_provenance_mut::<u8>(at as usize);
-        // SAFETY: as in `read`, for bytes that are writable.
+        // SAFETY: the argument of `read` holds, for writable bytes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         true
     }

@@ -45,7 +45,7 @@ pub(super) fn invoke(
 
 /// Continues a nested run until its function ends or continues in native code.
 pub(super) fn go_on(access: &mut RunAccess<'_>, nested: Nested) -> Result<NestedEnd, RunStop> {
-    // Not the depth of now: a run that began in frames has outer ones that wait for results
+    // Not the current depth: a run that began in frames has outer frames that wait for results
     // (`a_hot_loop_of_an_inner_frame_ends_no_outer_frame`).
     let outermost = nested.first_depth();
     // A panic of the host passes on. It must not skip the lines below, since a handler further up
@@ -86,9 +86,9 @@ fn until_end(access: &mut RunAccess<'_>, outermost: usize) -> Result<NestedEnd, 
     }
 }
 
-/// Whether the interpreter itself executes a call at which it has stopped, because the body of the
-/// callee had not come. No Rust frame stands for the call then, so first calls may be as deep as
-/// all others (`first_calls_are_as_deep_as_others`).
+/// Whether the interpreter itself executes a call at which it has stopped because the body of the
+/// callee was missing. The call then needs no Rust frame, so first calls may nest as deep as others
+/// (`first_calls_are_as_deep_as_others`).
 fn enters(access: &mut RunAccess<'_>, func: Func, args: &[u64]) -> Result<bool, RunStop> {
     let state = access.state();
     let Some((_, site)) = state.machine.awaited().filter(|_| state.machine.awaits_body(func))
@@ -170,7 +170,7 @@ impl VmState {
         Ok(assigned)
     }
 
-    /// As [`VmState::compensate`], for the frames of an entry. Returns the values of each frame.
+    /// Like [`VmState::compensate`], for the frames of an entry. Returns the values of each frame.
     pub(super) fn compensate_frames(
         &mut self,
         func: Func,

@@ -1,5 +1,4 @@
-//! Exits through OSR points whose target is not resolved: the helper behind them decides where
-//! control continues.
+//! Exits through OSR points without a resolved target: a helper decides where control continues.
 
 use super::access::RunAccess;
 use super::interpret::{self, NestedEnd};
@@ -29,8 +28,8 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     if version.points[number].condition == Condition::Failing {
         let at = FailedPoint { version: &version, number, count: state.fired(&version, number) };
         onward = state.ask(|tiering, tier| tiering.failed(tier, at))?;
-        // The policy may have changed the action, or have released the version, which then leaves
-        // as it would have (`a_policy_may_release_the_version_that_fails`).
+        // The policy may have changed the action. If it has released the version, the exit takes
+        // its old action (`a_policy_may_release_the_version_that_fails`).
         if let Some(link) = state.table.link(cell) {
             action = link.action.clone();
         }
@@ -58,8 +57,7 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     take(access, (&version, number), &action, &values)
 }
 
-/// Goes on by an action, which was checked. Returns the address of code that reads its inputs from
-/// the buffer.
+/// Performs a checked action. Returns the address of code that reads its inputs from the buffer.
 fn take(
     access: &mut RunAccess<'_>,
     (version, number): (&Arc<Version>, usize),
@@ -133,7 +131,7 @@ fn finish(
     }
 }
 
-/// Reads values of a point out of the values that it handed over.
+/// Reads values of a point from the values that it handed over.
 pub(super) fn reader<'a>(
     version: &'a Version,
     number: usize,

@@ -38,8 +38,8 @@ pub enum TransitionKind {
     Out,
 }
 
-/// The number of transitions of each kind: those that the interpreter made, and those of cells that
-/// were read. Cells count the rest.
+/// The number of transitions of each kind: transitions that the interpreter made, and counts
+/// already read from cells. The remaining counts are in the cells.
 #[derive(Default)]
 pub(super) struct TransitionCounts {
     /// By transition with the count 0.
@@ -48,7 +48,7 @@ pub(super) struct TransitionCounts {
 
 impl TransitionCounts {
     /// Moves the count of a point's firings from its cell to this list, under the current action.
-    /// Comes before each change of the action.
+    /// Callers do this before each change of the action.
     pub(super) fn note_fired(&mut self, table: &CodeTable, version: &Version, number: usize) {
         let cell = &version.cells[number];
         let count = cell.fired.swap(0, Ordering::Relaxed);

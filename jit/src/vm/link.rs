@@ -36,26 +36,26 @@ pub enum Action {
 /// The calls of a function that run its installed version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallsFrom {
-    /// Those from native code, from the interpreter and from the embedder.
+    /// Calls from native code, from the interpreter and from the embedder.
     Anywhere,
-    /// Those from native code and from the embedder. The interpreter interprets its calls: a small
-    /// function has returned there before a run would have come into native code and back.
+    /// Calls from native code and from the embedder. The interpreter interprets its own calls: it
+    /// executes a small function faster than it enters native code.
     NativeCode,
 }
 
 /// The reason why a machine rejects a version or an action.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkError {
-    /// A machine has adopted the version before: another one, or this one.
+    /// Another machine, or this machine, has already adopted the version.
     Claimed,
-    /// Another engine compiled the version, or its module is none of the machine's.
+    /// Another engine compiled the version, or the version belongs to a foreign module.
     OtherProgram,
     /// The machine has not adopted the version.
     NotAdopted,
     /// The version stands for a landing point alone, so calls may not run it
     /// ([`Engine::probe`](crate::Engine::probe)).
     NotCallable,
-    /// The function has no base version yet: its body comes later.
+    /// The function has no base version yet, since its body is missing.
     AwaitsBody(Func),
     /// The number of actions differs from the number of points.
     Actions {
@@ -89,7 +89,7 @@ pub enum LinkError {
         /// The value.
         value: Value,
     },
-    /// The point hands over the values that the continuation takes, but further values too, or in
+    /// The point hands over the values that the continuation takes, but also further values, or
     /// another order.
     Order {
         /// The point.
@@ -102,7 +102,7 @@ pub enum LinkError {
         /// The function of the frame.
         func: Func,
     },
-    /// A frame that the entry lands in has no frame state.
+    /// A landing frame of the entry has no frame state.
     NoState {
         /// The point.
         number: usize,
@@ -111,8 +111,8 @@ pub enum LinkError {
         /// The point of its base that lacks a state.
         at: Point,
     },
-    /// The frame state of a frame that the entry lands in names a value which the entry does not
-    /// provide. Entries provide what frame states name that were armed when the entries were made
+    /// The frame state of a landing frame names a value that the entry does not provide. Entries
+    /// provide the values of those frame states that were armed when the entries were made
     /// (`osr::VersionTree::arm_states`).
     NotProvided {
         /// The point.

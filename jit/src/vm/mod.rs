@@ -8,17 +8,17 @@
 //! A run ends as it does in the interpreter: with the same effects in the same order, the same
 //! memories, tables and globals, and the same site. There are five exceptions.
 //!
-//! - The stack is that of the thread. [`Limits::call_depth`] and [`Limits::stack_values`] do not
-//!   apply, so recursion may get less or more deep. [`Outcome::StackOverflow`] is reported at the
-//!   function that finds no room for its frame, without an instruction, and not at the call.
+//! - Native code uses the stack of the thread. [`Limits::call_depth`] and [`Limits::stack_values`]
+//!   do not apply, so recursion may get less or more deep. [`Outcome::StackOverflow`] is reported
+//!   at the function that finds no room for its frame, without an instruction, and not at the call.
 //! - Only [`crate::Interruption::Fuel`] counts fuel in native code. A block pays for all its
 //!   instructions beforehand. A run therefore runs out of fuel at the beginning of a block, up to
-//!   one block of each activation earlier. A run that returns has used as much fuel as in the
-//!   interpreter.
+//!   one block of each activation earlier. A run that returns has used the same fuel as a run of
+//!   the interpreter.
 //! - The compiler removes redundant accesses. An out-of-bounds trap may be attributed to another
 //!   access of the function; kind, function and effects agree.
-//! - With [`crate::Nans::Platform`], a NaN that arithmetic gives may have other bits, and so has
-//!   what the program computes from these bits.
+//! - With [`crate::Nans::Platform`], a NaN from arithmetic may have other bits, and so may values
+//!   that the program computes from these bits.
 //! - The option of [`Options`] that poisons the interpreter's frames has no effect.
 //!
 //! # Several modules
@@ -115,7 +115,7 @@ pub enum VmError {
         /// The first declaration that differs or is missing.
         what: String,
     },
-    /// The embedder has the bytes of a host memory, but the machine was not made by
+    /// A host memory has its bytes in the embedder, but the machine was not made by
     /// [`Vm::with_host_memory`].
     HostMemory {
         /// The name of the memory.
@@ -264,10 +264,10 @@ impl Vm {
     /// returns from now on. New functions run in the interpreter until they have code. A run that
     /// is paused in [`Vm::machine_mut`] is given up.
     ///
-    /// Costs a 64th of the functions that the module shares as a clone of the machine's, and is
-    /// linear in its other declarations and segments and in the functions that await their bodies.
-    /// A version owns its module, so a version for each of many modules costs memory: compile
-    /// several functions for one module, or declare them with [`Module::define_later`].
+    /// Cost: one step per 64 functions that the module shares as a clone of the machine's module,
+    /// and linear in its other declarations and segments and in the functions that await their
+    /// bodies. A version owns its module, so a version for each of many modules costs memory:
+    /// compile several functions for one module, or declare them with [`Module::define_later`].
     ///
     /// # Errors
     /// - [`VmError::OtherBeginning`]: the module does not begin like the machine's. The same
@@ -306,7 +306,7 @@ impl Vm {
         self.state.supply(func, body.into())
     }
 
-    /// The module that was taken up last, which begins like those before. Constant cost.
+    /// The module that was taken up last, which begins like all earlier modules. Constant cost.
     pub fn module(&self) -> &Arc<Module> {
         &self.state.modules.current
     }
@@ -371,8 +371,8 @@ impl Vm {
     /// Changes the target of an OSR point.
     ///
     /// # Errors
-    /// If this machine has not adopted the version, the version has no such point, or the action
-    /// does not fit.
+    /// If this machine has not adopted the version, the version lacks the point, or the action does
+    /// not fit.
     pub fn relink(
         &mut self,
         version: &Arc<Version>,
@@ -453,8 +453,8 @@ impl Vm {
     /// As [`Vm::invoke`].
     ///
     /// # Panics
-    /// If the number of arguments is not that of the function's parameters, or [`Embedder::call`]
-    /// or the [`Tiering`] panicked. A panic of [`Embedder::resume`] is an error
+    /// If the number of arguments differs from the number of the function's parameters, or
+    /// [`Embedder::call`] or the [`Tiering`] panicked. A panic of [`Embedder::resume`] is an error
     /// ([`RunError::HandlerPanicked`]).
     pub fn run(
         &mut self,
@@ -468,12 +468,12 @@ impl Vm {
 
     /// Continues a function of the embedder's interpreter in native code, at a place of its base,
     /// if [`Tiering::hot`] has a continuation for it. `contents` gives the values that the base has
-    /// at the place; constants need not be given. The run goes on until the function returns: after
-    /// an exit with [`Action::Hand`], in [`Embedder::resume`]. Within a run, use
+    /// at the place; constants need not be given. The run continues until the function returns;
+    /// after an exit with [`Action::Hand`], it continues in [`Embedder::resume`]. Within a run, use
     /// [`Callback::enter`].
     ///
-    /// The embedder vouches for the contents. They are those of a run of the base that has come to
-    /// the place; no entry was proved for others.
+    /// The embedder vouches for the contents: a run of the base has reached the place with these
+    /// contents. Entries are proved for such contents alone.
     ///
     /// # Errors
     /// As [`Vm::run`]; [`RunError::NoSuchPlace`] and [`RunError::NotGiven`].
@@ -505,8 +505,8 @@ impl Vm {
     /// effects of the run up to there remain.
     ///
     /// # Panics
-    /// If the number of arguments is not that of the function's parameters, or the host or the
-    /// [`Tiering`] panicked.
+    /// If the number of arguments differs from the number of the function's parameters, or the host
+    /// or the [`Tiering`] panicked.
     pub fn invoke(
         &mut self,
         func: Func,

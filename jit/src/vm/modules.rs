@@ -1,4 +1,4 @@
-//! The modules of a machine: the one that it runs, and those before it.
+//! The modules of a machine: the current module and all earlier ones.
 
 use super::stop::RunError;
 use crate::engine::Engine;
@@ -8,7 +8,7 @@ use ir::{Func, Module};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// The fewest earlier modules at which those that are gone are left out.
+/// The least length of the list of earlier modules at which dropped modules are removed from it.
 const LEAST_CROWD: usize = 16;
 
 /// The engine and the modules whose code a machine runs, and their program in the interpreter.
@@ -16,11 +16,11 @@ pub(super) struct ModuleChain {
     pub(super) engine: Engine,
     /// The module that the machine took up last.
     pub(super) current: Arc<Module>,
-    /// The modules before it that exist, by address. Code that was compiled for them stays valid
+    /// The existing earlier modules, by address. Code that was compiled for them stays valid
     /// ([`super::Vm::extend`]). The weak references keep their addresses from being reused, so
     /// `fits` may compare addresses.
     earlier: BTreeMap<usize, Weak<Module>>,
-    /// The number of earlier modules at which those that are gone are left out.
+    /// The length of `earlier` at which dropped modules are removed from it.
     crowded: usize,
     /// The program that the machine was made with or extended to. A different program shows that
     /// the embedder has exchanged the machine.
@@ -47,7 +47,7 @@ impl ModuleChain {
         self.earlier.insert(Weak::as_ptr(&earlier).addr(), earlier);
         self.current = Arc::clone(module);
         self.program = program;
-        // No version can be of a module that is gone: versions own theirs.
+        // No version belongs to a dropped module: versions own their modules.
         if self.earlier.len() >= self.crowded {
             self.earlier.retain(|_, module| module.strong_count() > 0);
             self.crowded = (2 * self.earlier.len()).max(LEAST_CROWD);
@@ -73,14 +73,14 @@ impl ModuleChain {
     /// Checks that a machine runs the program of these modules.
     ///
     /// # Errors
-    /// [`RunError::Exchanged`] if it runs another one.
+    /// [`RunError::Exchanged`] if the machine runs another program.
     pub(super) fn require_own(&self, machine: &Machine) -> Result<(), RunError> {
         if machine.program().is(&self.program) { Ok(()) } else { Err(RunError::Exchanged) }
     }
 
-    /// Whether the machine can run a version: the same engine compiled it, for the machine's module
-    /// or one of the modules before. A declaration of an earlier module means the same in the later
-    /// ones ([`super::Vm::extend`]). Logarithmic in the modules.
+    /// Whether the machine can run a version: the same engine compiled it, for the current module
+    /// or an earlier one. A declaration of an earlier module means the same in the later ones
+    /// ([`super::Vm::extend`]). Logarithmic in the modules.
     pub(super) fn fits(&self, version: &Version) -> bool {
         let module = Arc::as_ptr(&version.module);
         let is_known =

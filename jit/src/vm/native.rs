@@ -23,9 +23,9 @@ use std::sync::Arc;
 /// The bytes of stack reserved for Rust functions that native code calls. A compiler may run there.
 const HELPER_STACK: usize = 512 << 10;
 
-/// The bytes of stack below the limit that native code itself may use: the frame of a leaf without
-/// a check, and before it the arguments on the stack of a trampoline and the frames between
-/// [`enter`] and the trampoline.
+/// The bytes of stack below the limit that native code itself may use. They hold the frames between
+/// [`enter`] and the trampoline, the stack arguments of the trampoline, and the frame of a leaf
+/// without a check.
 const LEAF_STACK: usize = LEAF_FRAME as usize + 8 * abi::MOST_ARGUMENTS + (15 << 10);
 
 /// Code to enter, without a reference: the table keeps it until the jump, since no safe point comes
@@ -56,7 +56,7 @@ impl EnteredResults {
     }
 }
 
-/// How native code of a function is entered by calls from outside.
+/// The way in which calls from outside enter native code of a function.
 pub(super) struct KnownEntrance {
     /// The table keeps it for good.
     trampoline: Arc<MachineCode>,
@@ -122,13 +122,13 @@ impl VmState {
         current.has_ended = true;
         drop(current);
         self.sweep();
-        // A request that came too late for this run must not end the next one.
+        // A request that came too late for this run must not end the next run.
         self.view.forget_interrupts();
         self.machine.refresh_digests();
         result
     }
 
-    /// Asks the tiering for code if a function has none (see [`super::Vm::demand`]).
+    /// Asks the tiering for code of a function without code (see [`super::Vm::demand`]).
     pub(super) fn demand(&mut self, func: Func) -> Result<(), RunError> {
         if self.table.installed(func).is_some() || self.modules.current.body(func).is_none() {
             return Ok(());
@@ -220,11 +220,11 @@ impl Drop for InProgress<'_> {
     }
 }
 
-/// Runs a function that a run calls: a function of the host, native code if there is some, or else
-/// the interpreter. Returns its results.
+/// Runs a function that a run calls: an imported function, native code if the function has some, or
+/// else the interpreter. Returns its results.
 ///
 /// # Panics
-/// If the number of arguments is not that of the function's parameters.
+/// If the number of arguments differs from the number of the function's parameters.
 pub(super) fn run_called(
     access: &mut RunAccess<'_>,
     func: Func,
@@ -254,8 +254,8 @@ pub(super) fn run_called(
     interpret::invoke(access, func, args)
 }
 
-/// Asks the tiering for code of a function that is called and has none. Returns the code, if it has
-/// some now.
+/// Asks the tiering for code of a called function without code. Returns the code, if the function
+/// has some now.
 pub(super) fn demand(
     access: &mut RunAccess<'_>,
     func: Func,
@@ -265,8 +265,8 @@ pub(super) fn demand(
     Ok(state.table.installed(func).map(|version| Arc::clone(&version.code)))
 }
 
-/// Calls code of a function, with as many arguments as it has parameters: the code that is
-/// installed, or the shim of a bound one. Returns its results.
+/// Calls code of a function: the installed code, or the shim of a bound function. The number of
+/// arguments must fit. Returns the results.
 pub(super) fn call(
     access: &mut RunAccess<'_>,
     code: EnteredCode,
@@ -275,11 +275,11 @@ pub(super) fn call(
 ) -> Result<Vec<u64>, RunStop> {
     let state = access.state();
     let (trampoline, results) = state.way_in(func).map_err(failed)?;
-    // SAFETY: the trampoline was built for the signature of `func`. The code is that of the version
+    // SAFETY: the trampoline was built for the signature of `func`. The code belongs to the version
     // installed for `func`, and every version has this signature (`engine::check`); or it is the
-    // shim of `func`, whose signature `bind` has compared. `run_called` has compared the number of
-    // arguments with that of the parameters; `direct::call` gets those of a call in the program, or
-    // those of `run_called`.
+    // shim of `func`, whose signature `bind` has compared. `run_called` has compared the numbers of
+    // arguments and parameters; `direct::call` gets its arguments from a call in the program, or
+    // from `run_called`.
     unsafe { enter(access, trampoline, code, Entrance::Call(args), results) }
 }
 
@@ -297,7 +297,7 @@ pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<
 }
 
 impl VmState {
-    /// How native code of a function is entered. Made once: the interpreter calls native code
+    /// The way into native code of a function. Made once, since the interpreter calls native code
     /// often.
     fn way_in(&mut self, func: Func) -> Result<(*const u8, EnteredResults), CompileError> {
         let index = func.index();
@@ -321,9 +321,9 @@ fn failed(error: CompileError) -> RunStop {
 /// Enters native code through a trampoline. Returns the results of its function.
 ///
 /// # Safety
-/// `code` is the code of a function with these results, and of as many parameters as there are
-/// arguments; for [`Entrance::Resume`], its inputs are in the buffer. `trampoline` was built for
-/// that signature, and the table has pinned it.
+/// `code` belongs to a function with these results and with a parameter for each argument; for
+/// [`Entrance::Resume`], its inputs are in the buffer. `trampoline` was built for that signature,
+/// and the table has pinned it.
 unsafe fn enter(
     access: &mut RunAccess<'_>,
     trampoline: *const u8,
@@ -358,8 +358,8 @@ unsafe fn enter(
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
     // all code that may be reached or returned to (`super::frames`); the engine keeps all stubs.
     // The code is installed, or the table has kept it since the last safe point (`ascend`).
-    // `values` has as many words as there are parameters, and as many as there are results. Helpers
-    // run inside `guard`, so they never unwind.
+    // `values` has a word for each parameter, and a word for each result. Helpers run inside
+    // `guard`, so they never unwind.
     let left = unsafe { enter::enter(trampoline, context.cast(), code.entry, &mut values) };
     let state = access.state();
     state.native.leave();

@@ -11,7 +11,7 @@ use ir::{DeclaredEffect, Func};
 /// Calls an imported function. Returns its results. The call is recorded in the trace.
 ///
 /// # Errors
-/// The end of the run. That of the function itself has no site yet.
+/// The end of the run. If the function itself ends the run, the end has no site yet.
 pub(super) fn call(
     access: &mut RunAccess<'_>,
     func: Func,
@@ -82,7 +82,7 @@ impl EffectWatch {
         EffectWatch { effect, memory: checked.then(|| state.machine.computed_memory_digest()) }
     }
 
-    /// What the call did although the function is declared not to.
+    /// The effect of the call that the function's declaration does not allow.
     fn breach(&self, access: &RunAccess<'_>, called: &Result<(), CallbackEnd>) -> Option<String> {
         match called {
             Err(CallbackEnd(CallbackCause::Host(HostError::Trap(kind))))
@@ -114,8 +114,8 @@ impl VmState {
     }
 }
 
-/// As [`call`]. An end of the function itself gets this site: that of the call, or of the function
-/// without an instruction if no code calls it.
+/// Like [`call`]. If the function itself ends the run, the end gets `site`: the site of the call,
+/// or the function without an instruction if no code calls it.
 pub(super) fn call_at(
     access: &mut RunAccess<'_>,
     func: Func,

@@ -1,13 +1,13 @@
 //! Frees code while a run is in progress.
 //!
 //! Example: an endless loop replaces the version of a function a thousand times. Each time, the
-//! version before is *retired* ([`super::table`]): no call and no OSR point leads to it any more.
-//! But an activation of the function may still run in it, further out on the stack. The next
-//! *safe point* frees the retired code that no native frame returns to.
+//! previous version is *retired* ([`super::table`]): no call and no OSR point leads to it any more.
+//! But an activation of the function may still run in it, further out on the stack. The next *safe
+//! point* frees the retired code that no native frame returns to.
 //!
-//! A safe point is a question to the [`super::Tiering`], before the policy answers. Native code
-//! asks through two stubs alone, which note their frame; or the interpreter asks, and all native
-//! code waits for it.
+//! A safe point is a request to the [`super::Tiering`], before the policy answers. Native code
+//! makes requests through two stubs alone, which record their frame. If the interpreter makes the
+//! request, all native code waits for it.
 //!
 //! # Why no freed code is executed
 //!
@@ -15,8 +15,8 @@
 //!
 //! - *Words of the context and cells of OSR points.* They hold installed code, targets of links,
 //!   and stubs. `VmState::point_at_current` and `VmState::link` follow each change; the cells of a
-//!   released version lead to a stub. Retired code is none of these, and stubs are pinned.
-//!   So are shims of bound functions ([`super::direct`]), which are exchanged between runs alone.
+//!   released version lead to a stub. None of these is retired, and stubs are pinned. So are shims
+//!   of bound functions ([`super::direct`]), which are exchanged between runs alone.
 //! - *Return addresses of native frames.* The walk visits all of them: each entry of the run into
 //!   native code has a record here, and the frame pointers lead from the stub that waits to the
 //!   trampoline of the entry.
@@ -32,9 +32,9 @@
 //! Handles of the embedder, and tables of other machines that run the same version, hold
 //! references. The memory of code is freed with the last one.
 //!
-//! Where the frames are not known, nothing is freed: a helper that notes no frame (growth of a
-//! memory, say) leaves no record, so a safe point below it would find none. The helpers through
-//! which the embedder is called note their frames, since [`VmState::visit_roots`] needs all.
+//! If some frames are unknown, a safe point frees nothing: a helper that records no frame (growth
+//! of a memory, for example) leaves the record of its entry empty. The helpers that call the
+//! embedder record their frames, since [`VmState::visit_roots`] needs all frames.
 //!
 //! `tests/embed/churn.rs` and the judge `fuzz::native::churn` run programs that replace their code
 //! all the time. Freed pages are unmapped, so a jump there ends the process. The mutants of
@@ -42,22 +42,23 @@
 //!
 //! # Cost
 //!
-//! A walk is linear in the frames. So a deep stack is walked when enough has been retired since the
-//! last walk, or after enough questions ([`Pace`]).
+//! A walk is linear in the frames. So a safe point walks a deep stack only after enough code has
+//! been retired since the last walk, or after enough requests ([`Pace`]).
 
 use super::state::VmState;
 use crate::sys::frames::{NativeFrames, WaitingFrame};
 use std::collections::BTreeSet;
 
-/// The frames that one retired piece of code, and one question, pay to visit. A visit takes a few
-/// nanoseconds; compiling the piece took some 100,000, and a question takes more than 100.
+/// The number of frames whose visits one retired piece of code, and one request, pay for. A visit
+/// takes a few nanoseconds; compiling the piece took some 100,000, and a request takes more than
+/// 100.
 const FRAMES_OF_PIECE: usize = 1024;
 const FRAMES_OF_QUESTION: usize = 16;
 
 /// The entries of a run into native code, the outermost first.
 #[derive(Debug, Default)]
 pub(super) struct NativeStack {
-    /// The frames of each entry while its native code waits for a helper that has noted them.
+    /// The frames of each entry while its native code waits for a helper that has recorded them.
     entries: Vec<Option<NativeFrames>>,
     pace: Pace,
 }
@@ -65,7 +66,7 @@ pub(super) struct NativeStack {
 /// Decides when the frames are walked.
 #[derive(Debug, Default)]
 struct Pace {
-    /// The frames that questions and retired code have paid for since the last walk.
+    /// The number of frames that requests have paid for since the last walk.
     paid: usize,
     /// The frames that the last walk has visited.
     visited: usize,
@@ -74,34 +75,34 @@ struct Pace {
 }
 
 impl Pace {
-    /// Notes a question, at which `retired` pieces are there. Returns whether to walk now.
+    /// Records a request while `retired` pieces exist. Returns whether to walk now.
     ///
-    /// The stack may have grown since the last walk. The calls that made it grow pay for the
-    /// frames that are new.
+    /// The stack may have grown since the last walk. The calls that pushed the new frames pay for
+    /// visiting them.
     fn ask(&mut self, retired: usize) -> bool {
         let new = retired.saturating_sub(self.left);
         self.paid = self.paid.saturating_add(FRAMES_OF_QUESTION);
         self.paid.saturating_add(new.saturating_mul(FRAMES_OF_PIECE)) >= self.visited
     }
 
-    /// Notes a walk.
+    /// Records a walk.
     fn walked(&mut self, visited: usize, left: usize) {
         *self = Pace { paid: 0, visited, left };
     }
 }
 
 impl NativeStack {
-    /// Notes an entry into native code.
+    /// Records an entry into native code.
     pub(super) fn enter(&mut self) {
         self.entries.push(None);
     }
 
-    /// Notes that the native code of the innermost entry has ended.
+    /// Records that the native code of the innermost entry has ended.
     pub(super) fn leave(&mut self) {
         self.entries.pop();
     }
 
-    /// Notes that the native code of the innermost entry waits for a helper.
+    /// Records that the native code of the innermost entry waits for a helper.
     ///
     /// # Panics
     /// If there is no entry: native code alone calls helpers.
@@ -109,7 +110,7 @@ impl NativeStack {
         *self.innermost() = Some(frames);
     }
 
-    /// Notes that the helper returns to native code.
+    /// Records that the helper returns to native code.
     ///
     /// # Panics
     /// As [`NativeStack::wait`].
@@ -201,8 +202,8 @@ impl VmState {
 mod tests {
     use super::{FRAMES_OF_PIECE, FRAMES_OF_QUESTION, Pace};
 
-    /// The frames visited stay within a constant factor of what pays for them, and the pieces that
-    /// wait within the depth of the stack divided by what a piece pays.
+    /// The number of visited frames stays within a constant factor of the frames paid for. The
+    /// number of waiting pieces stays within the depth of the stack divided by [`FRAMES_OF_PIECE`].
     #[test]
     fn walks_are_paid_for() {
         for depth in [0, 1, 5000, 1_000_000] {
@@ -222,7 +223,7 @@ mod tests {
         }
     }
 
-    /// What a deep stack has kept is freed without anything new, once the stack is shallow.
+    /// Once a deep stack is shallow, requests alone free the code that it has kept.
     #[test]
     fn questions_alone_lead_to_a_walk() {
         let mut pace = Pace::default();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) struct VmState {
     pub(super) modules: ModuleChain,
     pub(super) machine: Machine,
-    /// All that native code reads and writes. No other part is known to native code.
+    /// All state that native code reads and writes.
     pub(super) view: NativeView,
     pub(super) table: CodeTable,
     /// How calls from outside enter native code, by function.
@@ -33,7 +33,7 @@ pub(super) struct VmState {
     pub(super) policy: TieringPolicy,
     /// The run in progress.
     pub(super) run: Option<HostedRun>,
-    /// Whether the embedder has promised what [`super::Vm::with_host_memory`] asks for.
+    /// Whether the embedder has given the promises of [`super::Vm::with_host_memory`].
     pub(super) has_host_memory: bool,
 }
 
@@ -95,10 +95,10 @@ impl VmState {
         self.view.point_at(func, code);
     }
 
-    /// Points calls of functions without code to their stubs, for the signatures with which code of
-    /// the table has begun to call. Comes before each entry into native code, and before native
-    /// code goes on behind a helper (`a_call_of_a_function_without_code_finds_a_stub`). Linear in
-    /// the functions for each such signature.
+    /// Points calls of functions without code to their stubs, for signatures that are new in code
+    /// of the table. Runs before each entry into native code, and before native code continues
+    /// behind a helper (`a_call_of_a_function_without_code_finds_a_stub`). Linear in the functions
+    /// for each such signature.
     pub(super) fn point_at_fresh_stubs(&mut self) {
         let fresh = self.table.take_fresh();
         if fresh.is_empty() {

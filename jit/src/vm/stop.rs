@@ -57,31 +57,31 @@ pub enum RunError {
         /// The landing point of the transition.
         target: Inst,
     },
-    /// The embedder's interpreter returned results of other types than those of the function.
+    /// The embedder's interpreter returned results whose types differ from the function's.
     WrongResults {
         /// The function.
         func: Func,
         /// The difference.
         what: String,
     },
-    /// An imported function did more than its declared effect, or a bound function more than it
-    /// promises. Checked runs alone see some effects ([`crate::Config::checked`]).
+    /// An imported function exceeded its declared effect, or a bound function its promised effect.
+    /// Checked runs alone see some effects ([`crate::Config::checked`]).
     Effect {
         /// The function.
         func: Func,
-        /// The effect that it was declared or bound with.
+        /// The declared or promised effect.
         promised: DeclaredEffect,
-        /// What it did.
+        /// The effect that it had.
         what: String,
     },
     /// The embedder's interpreter, or a function that it called, panicked.
     HandlerPanicked {
         /// The function.
         func: Func,
-        /// The message of the panic, or nothing if it has none.
+        /// The message of the panic, or an empty text.
         what: String,
     },
-    /// The embedder asks for code at a place that no base version has.
+    /// The embedder requests code at a place that no base version has.
     NoSuchPlace {
         /// The function.
         func: Func,

@@ -2,7 +2,7 @@
 //!
 //! Example: a virtual machine has a library of 10,000 functions, and a program calls 40 of them. It
 //! declares all with [`Module::define_later`], and translates a function when the run asks for it
-//! ([`super::Embedder::supply`]). Nothing is made anew for that: the module, the program of the
+//! ([`super::Embedder::supply`]). This reallocates nothing: the module, the program of the
 //! interpreter and the context of native code have room for the function since its declaration.
 
 use super::access::RunAccess;

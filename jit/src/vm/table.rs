@@ -3,7 +3,7 @@
 //! Each piece of code has a number of *uses*: the function that it is installed for, and the links
 //! from it and to it. Code without a use is *retired*. It stays in the table until it is freed,
 //! since a frame may return to it ([`super::frames`]). Every change costs a logarithm of the pieces
-//! (`osr_cost code` measures it), so nothing ever looks at all of them.
+//! (`osr_cost code` measures it), so no operation visits all pieces.
 
 use super::direct::Direct;
 use super::link::PointLink;
@@ -24,7 +24,8 @@ struct KeptCode {
 /// All code that a machine may execute: installed versions, targets of OSR points, and stubs.
 #[derive(Default)]
 pub(super) struct CodeTable {
-    /// The installed version of each function, up to the last one that has had one.
+    /// The installed version of each function. The list ends at the last function that ever had a
+    /// version.
     installed: Vec<Option<Arc<Version>>>,
     /// The shims of bound functions.
     direct: BTreeMap<Func, Direct>,
@@ -34,9 +35,9 @@ pub(super) struct CodeTable {
     codes: RangeTable<KeptCode>,
     /// The retired code, by its first addresses.
     retired: BTreeSet<usize>,
-    /// The stubs of functions without code, by signature: of all that the code above calls with.
+    /// The stubs of functions without code, for each signature of a call in the code above.
     lazy: BTreeMap<Signature, Arc<MachineCode>>,
-    /// The signatures whose stubs have come since the last question.
+    /// The signatures whose stubs were added since the last [`CodeTable::take_fresh`].
     fresh: Vec<Signature>,
 }
 
@@ -101,7 +102,7 @@ impl CodeTable {
         self.lazy.get(signature)
     }
 
-    /// The signatures whose stubs have come since the last question.
+    /// The signatures whose stubs were added since the last call.
     pub(super) fn take_fresh(&mut self) -> Vec<Signature> {
         std::mem::take(&mut self.fresh)
     }

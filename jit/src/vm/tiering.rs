@@ -51,17 +51,17 @@ pub struct FailedPoint<'a> {
     pub version: &'a Arc<Version>,
     /// The number of the point.
     pub number: usize,
-    /// How often the point has fired in this machine, this time included.
+    /// The number of firings of the point in this machine, the current one included.
     pub count: u64,
 }
 
-/// How a run goes on from a point, this time. The link of the point stays as it is.
+/// The way in which a run continues from a point, this time only. The link of the point does not
+/// change.
 #[derive(Clone, Debug)]
 pub enum Onward {
-    /// By the action that the point has. An open point has none: the run ends with
-    /// [`RunError::Stuck`].
+    /// By the action of the point. At an open point, the run ends with [`RunError::Stuck`].
     Linked,
-    /// In this continuation, of the point.
+    /// In this continuation, which must belong to the point.
     Enter(Arc<Continuation>),
     /// By this action; the values of the point may be in any order. So an open point may say *not
     /// yet*, while another thread compiles: [`Action::Interpret`] or [`Action::Hand`].
@@ -74,8 +74,8 @@ impl From<Arc<Continuation>> for Onward {
     }
 }
 
-/// Tells a run that its [`Tiering`] has news, from any thread: code that another thread has
-/// compiled, for example. Clones tell the same run.
+/// Notifies a run, from any thread, of news for its [`Tiering`], such as code compiled in another
+/// thread. Clones notify the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Wake {
     /// Whether it was called: 0 or 1.
@@ -100,15 +100,17 @@ impl Wake {
         &self.called
     }
 
-    /// Whether it was called since the last question. The run then does not pause for that call, so
-    /// this is for policies that wait for another thread themselves. Constant cost.
+    /// Takes back a call: returns whether the wake was called since the last [`Wake::take`] or
+    /// pause. The run does not pause for a call taken back. For policies that wait for another
+    /// thread themselves. Constant cost.
     pub fn take(&self) -> bool {
         self.called.swap(0, Ordering::Acquire) != 0
     }
 }
 
 /// The policy that decides which code exists. A run asks it, and compiles nothing by itself. The
-/// defaults of `called` and `hot` keep the run in the interpreter; that of `open` ends the run.
+/// defaults of `called` and `hot` keep the run in the interpreter; the default of `open` ends the
+/// run.
 pub trait Tiering {
     /// The number of visits after which a loop header or function of the interpreter is hot. `None`
     /// turns counting off.
@@ -116,14 +118,14 @@ pub trait Tiering {
         None
     }
 
-    /// The number of visits after which this place is hot, at least 1: that of all places, unless
-    /// the policy knows better. Asked at the first call of each function. No effect if
+    /// The number of visits after which this place is hot, at least 1. Default:
+    /// [`Tiering::threshold`]. Called at the first call of each function. No effect if
     /// [`Tiering::threshold`] turns counting off.
     fn hot_after(&mut self, _place: CountedPlace<'_>) -> u32 {
         self.threshold().unwrap_or(u32::MAX)
     }
 
-    /// Where another thread tells of news. `None` if none does.
+    /// The wake through which another thread notifies the run. `None` without such a thread.
     fn wake(&self) -> Option<Wake> {
         None
     }
@@ -147,7 +149,7 @@ pub trait Tiering {
         self.called(tier, func)
     }
 
-    /// Called when the interpreter has called a function as often as the threshold says, and by
+    /// Called when the calls of a function in the interpreter reach the threshold, and by
     /// [`super::Vm::demand`]. The implementation may give the function code ([`Tier::install`]);
     /// otherwise the interpreter runs it.
     ///
@@ -157,11 +159,11 @@ pub trait Tiering {
         Ok(())
     }
 
-    /// Called for each loop, when it turns hot in the interpreter: once, and again when it has been
-    /// visited as often after an assumption of native code of the function has failed, or at its
-    /// next visit after [`Tier::ask_again`]. Returns the continuation in which the run continues,
-    /// or `None` to stay in the interpreter. The run also stays there if the last transition, such
-    /// as an exit of native code, has left out a value that the continuation requires.
+    /// Called for each loop when it turns hot in the interpreter. Called again at the next visit
+    /// after [`Tier::ask_again`], and when the loop turns hot anew after an assumption of the
+    /// function's native code has failed. Returns the continuation in which the run continues, or
+    /// `None` to stay in the interpreter. The run also stays there if the last transition, such as
+    /// an exit of native code, did not provide a value that the continuation requires.
     ///
     /// A continuation that reads dead values ([`Continuation::keeps_values`]) ends the run with
     /// [`ContinueError::NotKept`] where the fast loop has lost them: return one only if
@@ -177,7 +179,7 @@ pub trait Tiering {
         Ok(None)
     }
 
-    /// Called when an assumption of native code fails, unless native code itself knows the way on
+    /// Called when an assumption of native code fails, unless the point is linked to a continuation
     /// ([`Action::Continue`]). The policy may change the code for later calls, such as to install a
     /// version without the assumption. Without such a change, an assumption that always fails costs
     /// an exit at each visit.
@@ -360,9 +362,9 @@ impl Ascent {
     }
 }
 
-/// The embedder's policy, and what the interpreter watches for it.
+/// The embedder's policy, and the counters and words that the interpreter watches for it.
 pub(super) struct TieringPolicy {
-    /// `None` while a question is asked, and before the embedder has set one.
+    /// `None` while the tiering handles a request, and before the embedder has set a tiering.
     tiering: Option<Box<dyn Tiering + Send>>,
     pub(super) watch: Watch,
 }
@@ -431,7 +433,8 @@ impl VmState {
         let view = self.machine.view().expect("jit: the run is still paused");
         let paused = self.machine.code(view.version()).key();
         self.require_continuation(&continuation, func, (paused, at))?;
-        // As `Machine::fire` does, too (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
+        // `Machine::fire` makes the same check
+        // (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
         if continuation.keeps && !self.machine.has_dead_values() {
             return Err(RunStop::Failed(RunError::Continue(ContinueError::NotKept {
                 function: body.name().to_owned(),
@@ -439,7 +442,7 @@ impl VmState {
         }
         self.machine.show_live_values();
         let view = self.machine.view().expect("jit: the run is still paused");
-        // The run may have come by a mapping accepted apart from this one, and lack a value. That
+        // The run may have come by a mapping that was accepted separately, and lack a value. This
         // is no fault of the program (`a_loop_that_lacks_a_value_stays`).
         if continuation.requires().iter().any(|value| view.is_undefined(*value)) {
             return Ok(None);

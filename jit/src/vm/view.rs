@@ -13,8 +13,8 @@ use interp::Machine;
 use ir::{Func, Memory, Module, Table};
 use std::sync::Arc;
 
-/// The context of a machine, and all that its addresses lead to. Memories, tables and globals
-/// belong to the machine of the interpreter.
+/// The context of a machine, and all data at its addresses. Memories, tables and globals belong to
+/// the machine of the interpreter.
 pub(super) struct NativeView {
     block: Arc<ContextBlock>,
     /// The current block, for threads that end runs from outside.
@@ -95,10 +95,10 @@ impl NativeView {
     /// Linear in their number.
     ///
     /// # Errors
-    /// [`RunError::Exchanged`] if they are not those that the machine was made with. Embedders and
-    /// hosts get mutable references to the machine and its memories, and may exchange them
-    /// (`memories_that_were_exchanged_are_refused`). Native code relies on the guards behind
-    /// memories and on the number of globals.
+    /// [`RunError::Exchanged`] if they differ from the machine's original memories, tables and
+    /// globals. Embedders and hosts get mutable references to the machine and its memories, and may
+    /// exchange them (`memories_that_were_exchanged_are_refused`). Native code relies on the guards
+    /// behind memories and on the number of globals.
     pub(super) fn share(
         &mut self,
         machine: &mut Machine,
@@ -167,7 +167,8 @@ impl NativeView {
         self.buffer[..values.len()].copy_from_slice(values);
     }
 
-    /// Whether a fault at an address is one of a guarded memory.
+    /// Whether an address belongs to a guarded memory, so that a fault there is a trap of the
+    /// program.
     pub(super) fn is_guarded(&self, address: usize) -> bool {
         self.guarded.iter().any(|range| range.contains(&address))
     }

@@ -1,4 +1,5 @@
-//! Counting: the places whose visits the interpreter counts, and what else pauses a run there.
+//! Counting: the places whose visits the interpreter counts, and the other causes for a run to
+//! pause there.
 
 use super::block::ContextBlock;
 use super::state::VmState;
@@ -21,22 +22,23 @@ pub struct CountedPlace<'a> {
     pub body: &'a Function,
     /// The first instruction of the loop header; `None` for the entry of the function.
     pub header: Option<Inst>,
-    /// The instructions that a visit executes in this loop and in no inner one, or a call in no
-    /// loop, if branches take all their sides alike; at least 1. A loop around a large `switch`
-    /// executes few of its instructions in each round. Calls in loops of short functions count
-    /// with all of their instructions: native code of the loop calls native code.
+    /// An estimate of the instructions that a visit of the header executes in this loop outside
+    /// inner loops, or that a call executes outside loops; at least 1. The estimate assumes that
+    /// branches take all their sides equally often: a loop around a large `switch` executes few of
+    /// its instructions in each round. Calls in loops of short functions count with all of their
+    /// instructions: native code of the loop calls native code.
     pub instructions: usize,
 }
 
 /// A word that stays zero.
 static NOBODY: AtomicU32 = AtomicU32::new(0);
 
-/// What the interpreter watches for: visits, news from other threads, and interrupts. It notices
-/// all of them at counted places alone.
+/// The events that the interpreter watches: visits, news from other threads, and interrupts. It
+/// notices them at counted places alone.
 #[derive(Debug)]
 pub(super) struct Watch {
     threshold: Option<u32>,
-    /// Where another thread tells of news.
+    /// The wake through which another thread notifies the run.
     wake: Option<Wake>,
     /// The block whose signals end the run.
     heeds: Option<Arc<ContextBlock>>,
@@ -47,10 +49,10 @@ pub(super) struct Watch {
 /// A base whose places are counted.
 #[derive(Debug)]
 struct CountedBase {
-    /// The first instruction of the function, then those of the loop headers, each with the
-    /// instructions that a visit executes ([`CountedPlace::instructions`]).
+    /// The first instruction of the function, then the first instruction of each loop header, each
+    /// with the estimate of [`CountedPlace::instructions`].
     places: Vec<(Inst, usize)>,
-    /// The loops that have asked, each with the visits after which it did.
+    /// The loops that turned hot, each with the number of visits until then.
     asked: Vec<(Inst, u32)>,
 }
 
@@ -60,9 +62,9 @@ impl Watch {
         Watch { threshold, wake, heeds, counted: BTreeMap::new() }
     }
 
-    /// Forgets that loops of a version were hot, so that they ask again: an assumption has failed,
-    /// and the run is back in the version. Without this, it would stay in the interpreter for good
-    /// (`a_loop_is_entered_again_after_an_exit`). Cost: linear in the loops that have asked.
+    /// Forgets that loops of a version were hot, so that they turn hot again: an assumption has
+    /// failed, and the run is back in the version. Without this, it would stay in the interpreter
+    /// for good (`a_loop_is_entered_again_after_an_exit`). Cost: linear in the loops that were hot.
     pub(super) fn ask_again(&mut self, machine: &mut Machine, version: VersionId) {
         let counted = self.counted.get_mut(&version);
         for (inst, visits) in counted.into_iter().flat_map(|counted| counted.asked.drain(..)) {
@@ -93,7 +95,7 @@ impl Watch {
         self.heeds.as_ref().is_some_and(|block| block.is_interrupted())
     }
 
-    /// Whether news have come since the last question.
+    /// Whether another thread has sent news since the last call.
     pub(super) fn take_news(&self) -> bool {
         self.wake.as_ref().is_some_and(Wake::take)
     }
@@ -104,9 +106,9 @@ impl Watch {
 pub struct VisitedPlace {
     /// The function.
     pub func: Func,
-    /// As [`CountedPlace::header`].
+    /// See [`CountedPlace::header`].
     pub header: Option<Inst>,
-    /// As [`CountedPlace::instructions`].
+    /// See [`CountedPlace::instructions`].
     pub instructions: usize,
     /// The visits.
     pub visits: u64,
@@ -132,8 +134,8 @@ impl VmState {
         Ok(())
     }
 
-    /// Starts to count the loops of a function, at its first call. Returns whether this call is one
-    /// at which the function is hot. Linear in the function.
+    /// Starts to count the loops of a function, at its first call. Returns whether the function is
+    /// hot at this call. Linear in the function.
     fn first_call(&mut self, func: Func, base: VersionId) -> Result<bool, RunStop> {
         let (entry, calls) = self.begin_counting(func, base)?;
         // This call counts.
@@ -142,8 +144,9 @@ impl VmState {
         Ok(calls == 1)
     }
 
-    /// Asks for the numbers of visits that count as hot, and starts to count loops. Returns the
-    /// first instruction of the function, and the number of its calls.
+    /// Asks the tiering for the numbers of visits that count as hot, and starts to count loops.
+    /// Returns the first instruction of the function, and the number of calls after which the
+    /// function is hot.
     fn begin_counting(&mut self, func: Func, base: VersionId) -> Result<(Inst, u32), RunStop> {
         let counts = self.policy.watch.threshold.is_some();
         let module = Arc::clone(&self.modules.current);
@@ -172,7 +175,7 @@ impl VmState {
         counted.places.iter().map(&mut executed).fold(0, u64::saturating_add)
     }
 
-    /// Whether the run has paused because a place is hot. Notes that it asks.
+    /// Whether the run has paused because a place is hot. Records the visits of a hot loop.
     pub(super) fn is_hot(&mut self) -> Result<bool, RunStop> {
         if !self.machine.is_due() {
             return Ok(false);
@@ -190,7 +193,8 @@ impl VmState {
         let counted = self.policy.watch.counted.get_mut(&version).filter(|_| !is_entry);
         if let Some(CountedBase { asked, .. }) = counted {
             let visits = self.machine.visits(version, inst);
-            // A loop may ask several times, and then counts as hot after the first number again.
+            // A loop may turn hot several times. After a failed assumption, its first number counts
+            // again.
             if asked.iter().all(|(known, _)| *known != inst) {
                 asked.push((inst, u32::try_from(visits).unwrap_or(u32::MAX)));
             }
@@ -242,16 +246,17 @@ fn counted(
     places
 }
 
-/// By loop: the instructions that a visit of its header executes in it and in no inner one; under
-/// `None`, those that a call executes in no loop. Branches take all their sides alike, and so do
-/// runs that leave a loop with its exits. Linear in the function, times the depth of loops.
+/// By loop: an estimate of the instructions that a visit of its header executes in the loop outside
+/// inner loops; under `None`, the instructions that a call executes outside loops. The estimate
+/// assumes that branches take all their sides, and loops all their exits, equally often. Linear in
+/// the function, times the depth of loops.
 fn executed(
     module: &Module,
     (body, cfg, forest): (&Function, &Cfg, &LoopForest),
 ) -> BTreeMap<Option<Loop>, f64> {
     let mut sizes: BTreeMap<Option<Loop>, f64> = BTreeMap::new();
-    // By block: the visits for each visit of the header around it. Of a header: for each visit of
-    // the header around its loop.
+    // By block: the visits per visit of the innermost header around the block. For a header: per
+    // visit of the header around its loop.
     let mut visits: BTreeMap<Block, f64> = BTreeMap::from([(body.entry(), 1.0)]);
     for &block in cfg.rpo() {
         let within = forest.innermost(block);
@@ -286,7 +291,7 @@ fn executed(
 /// The most instructions of a short function.
 const SHORT: usize = 60;
 
-/// The instructions that an instruction of a loop stands for.
+/// The instructions that an instruction of a loop counts for.
 fn weight(module: &Module, data: &InstData) -> usize {
     let callee = match data.imm {
         Imm::Func(func) => module.body(func).map_or(0, Function::inst_count),
@@ -302,7 +307,7 @@ mod tests {
     use ir::loops::LoopForest;
     use ir::text::parse_module;
 
-    /// A loop of six rounds around a branch, and another loop in one side of it.
+    /// A loop of six rounds around a branch, with another loop in one side of the branch.
     const NESTED: &str = "
 func @f(%n: i32) -> i32 {
 entry:

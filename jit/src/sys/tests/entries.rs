@@ -46,7 +46,7 @@ struct Inside {
     code: *const Code,
     trampoline: FuncId,
     function: FuncId,
-    /// Whether the inner entry has a context of its own, or shares that of the outer entry.
+    /// Whether the inner entry has a context of its own, or shares the context of the outer entry.
     own_context: bool,
 }
 

@@ -172,7 +172,7 @@ impl Code {
         unsafe { mem::transmute(self.address(trampoline)) }
     }
 
-    /// Enters a function whose signature is that of the trampoline.
+    /// Enters a function with the trampoline's signature.
     pub(super) fn run(
         &self,
         trampoline: FuncId,

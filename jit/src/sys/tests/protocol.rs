@@ -52,7 +52,7 @@ struct ProtocolState {
     is_table_freed: bool,
     /// The number of changes begun, and whether the step that frees is next.
     writer: (usize, bool),
-    /// Whether a writer that looks too early saw no readers.
+    /// Whether the early look of a [`Protocol::LooksBefore`] writer saw no readers.
     saw_none: bool,
     handlers: [HandlerStep; 2],
 }

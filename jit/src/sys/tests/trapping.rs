@@ -181,7 +181,7 @@ fn two_threads_trap_at_the_same_time() {
 fn alternate_stack(stack: &libc::stack_t) -> libc::stack_t {
     let mut before = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
     // SAFETY: both structures are valid for the call. The caller keeps the memory of the stack
-    // until it has set another one.
+    // until it has set another stack.
     let status = unsafe { libc::sigaltstack(stack, &mut before) };
     assert_eq!(status, 0);
     before
