@@ -29,7 +29,7 @@ pub enum Drawn {
     Case(Box<Case>),
     /// The input with this number is not a program for this compiler.
     Refused,
-    /// The source has no case with this number or a higher one.
+    /// The source ends before this number.
     End,
 }
 
@@ -98,8 +98,8 @@ impl Ledger {
 }
 
 /// Judges cases from number 0 on until the budget is exhausted. Calls `tell` with the figures so
-/// far after each batch. Cost: that of the cases. Memory: one batch per thread, and the batches
-/// that wait for an earlier one.
+/// far after each batch. Cost: the sum over the cases. Memory: one batch per thread, and the
+/// batches that wait for an earlier batch.
 pub fn campaign(
     source: &dyn CaseSource,
     jobs: usize,
@@ -109,7 +109,7 @@ pub fn campaign(
     campaign_by(&|cases| judge_batch(source, cases, budget), jobs, budget, tell)
 }
 
-/// Judges the cases of a range by some means. Returns the results, and whether the source or the
+/// A function that judges the cases of a range. Returns the results, and whether the source or the
 /// budget ended in the range.
 pub type Batch<'a> = dyn Fn(Range<u64>) -> (Results, bool) + Sync + 'a;
 

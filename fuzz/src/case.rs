@@ -50,7 +50,7 @@ pub struct Case {
     pub only_speculation: bool,
     /// Whether the inlining oracle judges versions with inlined code.
     pub inlining: bool,
-    /// Whether it alone judges the case.
+    /// Whether the inlining oracle alone judges the case.
     pub only_inlining: bool,
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
@@ -58,7 +58,7 @@ pub struct Case {
     /// Whether programs have references, which a collector moves at each call of the host.
     pub stress_gc: bool,
     /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so
-    /// that it observes no NaN that arithmetic gave.
+    /// that it observes no NaN from arithmetic.
     pub nans: Nans,
     /// The seed of all samples.
     pub seed: u64,

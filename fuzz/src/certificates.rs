@@ -10,10 +10,10 @@
 //! certificates is not trusted. The entries that it costs count as dropped, and the lockstep oracle
 //! judges whether the versions agree.
 //!
-//! If the checker accepts no entry of a program, though there are entries, the driver makes the
-//! versions again without the rewrites to blame. If it accepts none of these either, the oracles
-//! that fire entries have judged what nobody can fire. That is a finding ([`some_accepted`]), after
-//! those of all other oracles, which tell more.
+//! If a program has entries and the checker accepts no entry, the driver makes the versions again
+//! without the rewrites to blame. If the checker still accepts no entry, the other oracles have
+//! judged only entries that no user can fire. This is a finding ([`some_accepted`]), but ranks
+//! behind the more precise findings of all other oracles.
 
 use super::case::Case;
 use super::figures::CertificateFigures;
@@ -62,11 +62,11 @@ pub(super) fn run(
     if findings.is_empty() { Ok(()) } else { Err(findings) }
 }
 
-/// Judges whether some entry of the program is accepted, if it has entries: of the versions as they
-/// are, or as they are made again.
+/// Checks that the checker accepts some entry of the program, if it has entries: of the original
+/// versions, or of the versions made again.
 ///
 /// # Errors
-/// The finding that none is, with the checks that failed.
+/// The finding that the checker accepts no entry, with the failed checks.
 pub(super) fn some_accepted(
     case: &Case,
     figures: &CertificateFigures,
@@ -154,7 +154,7 @@ fn judge_pair(
     };
     let mut refuted = Vec::new();
     let unproved: BTreeSet<Finding> = relation.unproved().iter().map(|u| u.finding).collect();
-    // Contents of leaves that tell two anchors apart refute the versions, and no entry.
+    // Contents of leaves that distinguish two anchors refute the versions, but no entry.
     let mut is_unrelated = false;
     for (side, mapping, facts, armed) in mappings {
         let verdicts = relation.judge(side, mapping, &facts, &armed);
@@ -180,7 +180,7 @@ fn leaving<'m>(one: &'m Mapped<'_>, version: Version) -> Vec<&'m Mapping> {
     one.edges().iter().filter(|e| e.from == version).map(|e| &e.mapping).collect()
 }
 
-/// Counts verdicts and returns those that refute, as text.
+/// Counts verdicts and returns the refuting verdicts as text.
 fn count(verdicts: &[Verdict], figures: &mut CertificateFigures) -> Vec<String> {
     let mut refuted = Vec::new();
     for verdict in verdicts {

@@ -1,10 +1,10 @@
-//! The inlining oracle: versions with inlined code, the ways into them, and the ways out into
-//! several activations.
+//! The inlining oracle: versions with inlined code, the ways into these versions, and the ways out
+//! into several activations.
 //!
-//! Each function with calls that a policy wants gets a version with the code of its callees, two
-//! pipelines by seed around the inlining. The checker has to accept the version as a copy. The
-//! frame oracle ([`verify::frame_oracle`]) then runs the program with and without inlined code, and
-//! compares every transition with the activations of the run without.
+//! Each function with calls that a policy selects gets a version with the code of its callees.
+//! Seeds choose the pipelines before and behind the inlining. The checker has to accept the version
+//! as a copy. The frame oracle ([`verify::frame_oracle`]) then runs the program with and without
+//! inlined code. It compares every transition with the activations of the run without inlined code.
 
 use super::case::Case;
 use super::figures::InlinedFigures;
@@ -48,7 +48,7 @@ pub(super) fn run(case: &Case, figures: &mut InlinedFigures) -> Result<(), Vec<F
     if found.is_empty() { Ok(()) } else { Err(found.iter().map(text).collect()) }
 }
 
-/// What the frame oracle compares of a function.
+/// The versions and mappings of a function that the frame oracle compares.
 pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
     InlinedPair {
         func,
@@ -63,7 +63,7 @@ pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
 /// The versions with inlined code of a program, by a plan that its seed decides.
 ///
 /// # Errors
-/// If the checker does not accept one as a copy.
+/// If the checker does not accept a version as a copy.
 pub(super) fn versions(
     case: &Case,
     figures: &mut InlinedFigures,
@@ -103,7 +103,7 @@ pub(super) fn versions(
     Ok(all)
 }
 
-/// The usual policy, or one that inlines more, and functions into themselves.
+/// The default policy, or a policy that inlines more calls, also functions into themselves.
 fn policy(prng: &mut Prng) -> InlinePolicy {
     if prng.below(4) == 0 {
         return InlinePolicy::default();
@@ -119,7 +119,7 @@ fn policy(prng: &mut Prng) -> InlinePolicy {
     }
 }
 
-/// The passes of the case, or a usual pipeline.
+/// The passes of the case, or a named pipeline.
 fn pipeline(case: &Case, prng: &mut Prng) -> Pipeline {
     match prng.below(3) {
         0 => Pipeline::of(case.steps.concat()),
@@ -157,7 +157,7 @@ mod tests {
         let chains = &figures.chains;
         assert!(chains.chains > 80 && chains.hops() > 5 * chains.chains, "{chains:?}");
         assert!(3 * chains.several > chains.chains, "{chains:?}");
-        // Behind a trap of the bases there is no state.
+        // Behind a trap of the bases, a state to compare is missing.
         assert!(20 * chains.states > 19 * chains.hops(), "{chains:?}");
     }
 }

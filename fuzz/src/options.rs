@@ -59,7 +59,7 @@ pub struct CampaignOptions {
     pub only_speculation: bool,
     /// Whether the inlining oracle judges versions with inlined code.
     pub inlining: bool,
-    /// Whether it alone judges the programs.
+    /// Whether the inlining oracle alone judges the programs.
     pub only_inlining: bool,
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
@@ -101,15 +101,15 @@ impl Default for CampaignOptions {
     }
 }
 
-/// The passes and the level of a case. They come from a random stream of their own, so that the
-/// generated program does not depend on them.
+/// The passes and the level of a case. A separate random stream draws them, so that the generated
+/// program does not depend on them.
 struct CasePlan {
     steps: Vec<Vec<StaticPass>>,
     level: Level,
 }
 
 impl CampaignOptions {
-    /// The case of a generated program. Cost: that of [`generate`].
+    /// The case of a generated program. Cost: one [`generate`].
     pub fn generated(&self, seed: u64) -> Case {
         let program = generate(seed, self.size, &self.weights(seed));
         let params = program.module.signature(program.main).params.clone();
@@ -117,8 +117,8 @@ impl CampaignOptions {
         self.case(seed, program.module, program.main, arguments, 2 * program.steps + 1000)
     }
 
-    /// Facts that break serve the speculation oracle. The others judge such programs, too, but
-    /// mostly programs without. Trees of calls serve the inlining oracle.
+    /// The weights of the generator. Facts that break serve the speculation oracle; the other
+    /// oracles mostly judge programs without such facts. Trees of calls serve the inlining oracle.
     fn weights(&self, seed: u64) -> Weights {
         let breaks = self.only_speculation
             || (self.only_inlining && seed.is_multiple_of(2))
@@ -134,7 +134,7 @@ impl CampaignOptions {
         if self.stress_gc { weights.and_references() } else { weights }
     }
 
-    /// The case of a given program. Its imported functions are those of [`CountingHost`].
+    /// The case of a given program, whose imports [`CountingHost`] provides.
     pub fn case(
         &self,
         seed: u64,

@@ -12,7 +12,7 @@ pub enum FuzzOracle {
     Panic,
     /// Every version is well-formed, and its log replays to it.
     Ssa,
-    /// The checker refutes no entry, and accepts one of each program that has any.
+    /// The checker refutes no entry, and accepts at least one entry of each program with entries.
     Certificates,
     /// All versions have the same effects and the same end.
     Lockstep,
@@ -21,7 +21,7 @@ pub enum FuzzOracle {
     /// A run that continues after a transition ends like the run without it.
     GoingOn,
     /// A run with many transitions among all versions ends like the run without them. Transitions
-    /// are random, or those of a stress switch.
+    /// are random, or chosen by a stress switch.
     Hops,
     /// Native code makes the same transitions and ends alike.
     Native,

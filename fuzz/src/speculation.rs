@@ -1,15 +1,16 @@
-//! The speculation oracle: versions that assume what a run has shown, and their exits.
+//! The speculation oracle: versions that assume the observations of a run, and their exits.
 //!
 //! The first list of arguments is the profile: a run of the program on it shows the contents of
-//! random values at random places. Assumed are contents that the first visits have in common, one
-//! to three of them by seed, so that many assumptions fail in later visits and on other arguments
+//! random values at random places. The oracle assumes the common contents of the first visits, one
+//! to three by seed. So many assumptions fail in later visits and on other arguments
 //! ([`verify::generate::Weights::with_facts`]). [`speculate()`] makes a version of each function
 //! under these assumptions.
 //!
-//! In a third of the programs, half of the assumptions are made of the optimized version of the
-//! other half. The state oracle compares every entry between each two of base and optimized
-//! versions, and so every exit at every visit of its assumption, holding and failing. Chains of
-//! random transitions leave where assumptions fail, and must end like runs of the base.
+//! In a third of the programs, a second speculation makes half of the assumptions on the optimized
+//! version of the first. The state oracle compares every entry between any two of base and
+//! optimized versions. So it compares every exit at every visit of its assumption, holding and
+//! failing. Chains of random transitions leave where assumptions fail, and must end like runs of
+//! the base.
 
 use super::case::Case;
 use super::figures::SpeculationFigures;
@@ -30,8 +31,8 @@ use verify::hops::{self, FunctionGraph, HopOptions, Hopper};
 use verify::prng::Prng;
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, SeenAssumption};
 
-/// The base of a function, and one or two versions that make assumptions, each derived from the one
-/// before.
+/// The base of a function, and one or two versions that make assumptions, each derived from the
+/// previous version.
 pub(super) struct Speculated {
     func: Func,
     tree: VersionTree,
@@ -45,7 +46,7 @@ pub(super) struct Speculated {
 struct Compared {
     before: osr::Version,
     after: osr::Version,
-    /// The bounding anchors that both share with all versions between them.
+    /// The bounding anchors that are common to both versions and all versions between.
     anchors: BTreeSet<Inst>,
     forward: Mapping,
     backward: Mapping,
@@ -57,7 +58,7 @@ pub(super) const TO_BASE: [usize; 2] = [0, 2];
 /// Judges speculative versions of the functions of a case.
 ///
 /// # Errors
-/// A transition to a wrong state, or a run with transitions that ends otherwise than the base.
+/// A transition to a wrong state, or a run with transitions whose end differs from the base's.
 pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), Vec<FuzzFinding>> {
     let all = versions(case, figures)?;
     if all.is_empty() {
@@ -76,10 +77,11 @@ pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), V
     run_chains(case, &all, figures)
 }
 
-/// Makes the speculative versions of the functions of a case. Functions without any are left out.
+/// Makes the speculative versions of the functions of a case. Functions without such a version are
+/// omitted.
 ///
 /// # Errors
-/// If assumptions that the profile suggests are refused.
+/// If a version cannot make the assumptions that the profile suggests.
 pub(super) fn versions(
     case: &Case,
     figures: &mut SpeculationFigures,
@@ -123,8 +125,8 @@ pub(super) fn versions(
     Ok(all)
 }
 
-/// By function and assumption: whether a run came to it, and whether it failed in one. Two pairs
-/// may have one assumption.
+/// By function and assumption: whether a run reached the assumption, and whether it failed in a
+/// run. Two pairs may share an assumption.
 type Seen = BTreeMap<(Func, Inst), (bool, bool)>;
 
 /// The assumptions that a version can make: it has the place, and the value is available there.
@@ -178,10 +180,10 @@ impl Speculated {
         Ok(())
     }
 
-    /// Checks that each assumption that a run of the last version can come to has an exit.
+    /// Checks that each reachable assumption of the last version has an exit.
     ///
     /// # Errors
-    /// The assumption without one.
+    /// The assumption without an exit.
     fn require_exits(&self) -> Result<(), String> {
         let Some(last) = self.all.last() else { return Ok(()) };
         let f = self.last();
@@ -196,9 +198,9 @@ impl Speculated {
 
     /// Finds the pairs of versions to compare.
     ///
-    /// A pair is left out if a loop of its second version has no anchor: the anchors that cut it in
-    /// each of the two steps may differ, so none may be shared by all versions. A gap then has
-    /// several visits of a point, and the state oracle does not know which one an entry means
+    /// A pair is left out if a loop of its second version has no shared anchor: the two steps may
+    /// have different anchors in the loop. A gap then contains several visits of a point, and the
+    /// state oracle does not know the visit that an entry means
     /// (`a_loop_without_a_shared_anchor_is_left_to_chains`). Chains take these entries, too.
     fn pair_up(&mut self) {
         let pair = |made: &Speculative| {
@@ -232,9 +234,9 @@ impl Speculated {
         }
     }
 
-    /// The base and the second version. An exit that leads to the first one is followed by the
-    /// entry from there to the base. `None` if an exit lands where the first has no such entry:
-    /// the run then goes on in a third version.
+    /// The base and the second version. An exit to the first version is extended by the entry from
+    /// there to the base. `None` if the first version lacks this entry at a landing point: the run
+    /// then continues in a third version.
     fn joined(&self, first: &Speculative, second: &Speculative) -> Option<Compared> {
         let shared = self.shared_anchors(VersionTree::BASE, second.optimized)?;
         let chain = "each mapping leads on from the one before";
@@ -256,8 +258,8 @@ impl Speculated {
         })
     }
 
-    /// The anchors that a version and one derived from it share with all versions between them.
-    /// `None` if a loop of the derived one has none of them.
+    /// The anchors that a version and its derived version share with all versions between. `None`
+    /// if a loop of the derived version contains no such anchor.
     fn shared_anchors(&self, first: osr::Version, last: osr::Version) -> Option<BTreeSet<Inst>> {
         let shared = anchors(&self.tree, first, last);
         (!has_loop_without(self.tree.function(last), &shared)).then_some(shared)
@@ -276,8 +278,8 @@ impl Speculated {
     }
 
     /// The base and the optimized versions, and mappings between them that may be used together.
-    /// The way into a version is that of the last speculation, since mappings accepted apart must
-    /// not be mixed. Earlier ones lend their exits.
+    /// The way into a version comes from the last speculation, since mappings accepted apart must
+    /// not be mixed. Earlier speculations contribute their exits.
     fn graph(&self) -> (Vec<&Function>, Vec<hops::Edge<'_>>) {
         let mut versions = vec![VersionTree::BASE];
         versions.extend(self.all.iter().map(|made| made.optimized));
@@ -306,7 +308,7 @@ fn finding(case: &Case, message: String) -> FuzzFinding {
     FuzzFinding { oracle: FuzzOracle::Speculation, versions: (0, case.steps.len()), message }
 }
 
-/// The passes behind the assumptions: those of the case, or a usual pipeline.
+/// The passes behind the assumptions: the passes of the case, or a named pipeline.
 fn pipeline(case: &Case, prng: &mut Prng) -> Pipeline {
     match prng.below(2) {
         0 => Pipeline::of(case.steps.concat()),
@@ -314,7 +316,7 @@ fn pipeline(case: &Case, prng: &mut Prng) -> Pipeline {
     }
 }
 
-/// The anchors that a version and one derived from it share with all versions on the way.
+/// The anchors that a version and its derived version share with all versions between.
 fn anchors(tree: &VersionTree, first: osr::Version, last: osr::Version) -> BTreeSet<Inst> {
     let versions = tree.path(first, last);
     let mut shared: Option<BTreeSet<Inst>> = None;
@@ -331,7 +333,7 @@ fn anchors(tree: &VersionTree, first: osr::Version, last: osr::Version) -> BTree
     shared.unwrap_or_default()
 }
 
-/// Whether a run of a version may go around a loop without coming to an anchor.
+/// Whether a run of a version may go around a loop without executing an anchor.
 fn has_loop_without(f: &Function, anchors: &BTreeSet<Inst>) -> bool {
     let cfg = Cfg::new(f);
     let is_cut = |block: Block| f.block_insts(block).any(|inst| anchors.contains(&inst));

@@ -3,14 +3,14 @@
 use std::fmt;
 use verify::prng::Prng;
 
-/// The transitions that a run must make. By default there are none.
+/// The transitions that a run must make. Default: no transitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stress {
     /// Make a transition at every n-th visit of a mapped point.
     pub every: Option<u64>,
     /// Make a transition at every visit of the mapped point with this number. Numbers start at 1
-    /// and run over the functions of a pair of versions in order; in a function the version before
-    /// comes first.
+    /// and run over the functions of a pair of versions in order. In a function, points of the
+    /// earlier version come first.
     pub at_static: Option<u64>,
     /// Make a transition at the visit with this number, counted from 1 over all mapped points of a
     /// run.

@@ -1,10 +1,10 @@
 //! Runs that make transitions wherever a stress switch demands one.
 //!
 //! The state oracle compares states and makes only a sample of the transitions. A stress switch
-//! makes them: at every visit of the n-th mapped point (`at_static`), at the n-th visit of any
-//! mapped point (`at_dynamic`), or at every n-th visit (`every`). A run starts in the version
-//! before and changes versions at each transition. The new frame holds poison in all values that
-//! the entry does not provide. The run must end like the run without transitions.
+//! makes all demanded transitions: at every visit of the n-th mapped point (`at_static`), at the
+//! n-th visit of any mapped point (`at_dynamic`), or at every n-th visit (`every`). A run starts in
+//! the version before and changes versions at each transition. The new frame holds poison in all
+//! values that the entry does not provide. The run must end like the run without transitions.
 //!
 //! An entry may land earlier in the same gap, so a run with a transition at every point could
 //! alternate forever. After a transition the next one therefore waits until the run has executed an
@@ -136,7 +136,8 @@ impl fmt::Display for ComparedEnd {
 /// of every function.
 ///
 /// # Errors
-/// If an entry does not fit the version, or a run ends otherwise than without transitions.
+/// If an entry does not fit the version, or a run ends differently from the run without
+/// transitions.
 pub(super) fn run(
     case: &Case,
     module: &Module,

@@ -9,8 +9,8 @@ use osier::speculate::{Assumption, Expected};
 use std::collections::BTreeMap;
 use verify::prng::Prng;
 
-/// The assumptions of a function, at most, about values that never change in the profile, beside
-/// one for each two about values that do: mostly those would never fail.
+/// The most assumptions of a function about values that never change in the profile, beside one for
+/// each two about changing values. Most assumptions about unchanging values would never fail.
 const HELD: usize = 2;
 
 /// The places at which contents are recorded, for each assumption wanted.
@@ -20,7 +20,7 @@ const PLACES: u32 = 3;
 type Places = BTreeMap<(Func, Inst), Value>;
 
 /// The assumptions that the profile of a case suggests for each function, at most
-/// [`Case::assumptions`] of them. Cost: that of a run.
+/// [`Case::assumptions`] of them. Cost: one run.
 ///
 /// # Errors
 /// If the module cannot be instantiated.
@@ -47,7 +47,7 @@ pub(super) fn chosen(
     for ((func, inst), seen) in seen.iter().filter(|(_, seen)| seen.held >= held) {
         let at = Point::before(*inst);
         let value = places[&(*func, *inst)];
-        // An integer may also be assumed to differ from what it was not.
+        // An integer may also be assumed to differ from a value that it never had.
         let ty = case.module.body(*func).map(|f| f.value_type(value));
         // A reference to an entity of the host is no constant.
         let is_constant = |ty| reference::is_constant(&case.module, ty, seen.bits);
@@ -60,8 +60,8 @@ pub(super) fn chosen(
         let assumption = Assumption { at, value, expected, reason: inst.as_u32() };
         chosen.entry(*func).or_default()[usize::from(seen.broken)].push(assumption);
     }
-    // Three in four of them break later in the same run, as far as there are such: a profile that
-    // ended earlier would have chosen them.
+    // Prefer, for three in four, assumptions that break later in the same run: a profile that ended
+    // earlier would have chosen them.
     let most = case.assumptions as usize;
     let some = |[held, mut broken]: [Vec<Assumption>; 2]| {
         broken.truncate(most.saturating_mul(3).div_ceil(4));
@@ -103,7 +103,7 @@ fn random_places(f: &Function, prng: &mut Prng, count: u32) -> impl Iterator<Ite
 /// The contents of a value in the first visits of a place.
 struct Contents {
     bits: u64,
-    /// The number of visits up to the first with other contents.
+    /// The number of visits before the first visit with other contents.
     held: u64,
     broken: bool,
 }
@@ -128,7 +128,8 @@ impl Observer for Recorder<'_> {
     }
 }
 
-/// Runs the case on its first list of arguments. Returns the contents at the places it comes to.
+/// Runs the case on its first list of arguments. Returns the contents at the places that the run
+/// reaches.
 ///
 /// # Errors
 /// If the module cannot be instantiated.

@@ -29,21 +29,21 @@ impl Figures {
     }
 
     /// The floor for NaNs of the processor, if these figures fall below it: programs whose values
-    /// all have the bits of the interpreter's show nothing.
+    /// all have the interpreter's bits test nothing.
     pub fn below_nan_floor(&self) -> Option<String> {
         let found = share(self.native.nans, self.programs);
         below_floor("values of a program that agree but for the bits of NaNs", found, 2.0)
     }
 
-    /// As [`Figures::below_floors`], for campaigns of the native oracle: it does not see a bug of
-    /// tiering in programs that never enter code which came late.
+    /// Like [`Figures::below_floors`], for campaigns of the native oracle: it finds no bug of
+    /// tiering in programs that never enter late code.
     fn below_native_floors(&self) -> Vec<String> {
         let native = &self.native;
         let mut floors = Vec::new();
         if native.assumptions > 0 {
             floors.push(("exits of an assumption", share(native.exits, native.assumptions), 5.0));
         }
-        // Otherwise one of the other judges was asked alone.
+        // Otherwise another judge ran alone.
         if !self.passes.is_empty() {
             let tiered = |part: u64| share(part, native.tiered);
             floors.extend([

@@ -16,8 +16,8 @@ figures! {
         pub calls: u64,
         /// The number of points: of bases, of versions.
         pub points: [u64; 2],
-        /// The number of those without an entry: up, down. Few points of a base lead into a version
-        /// that assumes: an entry up needs the proof that the assumption holds.
+        /// The number of points without an entry: up, down. Few points of a base lead into a
+        /// version that assumes: an entry up needs the proof that the assumption holds.
         pub lost: [u64; 2],
         /// The number of transitions out of versions, by their activations: 1, 2, 3, 4 and more.
         pub down: [u64; DEPTHS],
@@ -25,7 +25,7 @@ figures! {
         pub up: u64,
         /// The number of values compared.
         pub values: u64,
-        /// The number of runs that went on behind a transition.
+        /// The number of runs that continued behind a transition.
         pub going_on: u64,
         /// The number of assumptions that versions make, each with an exit.
         pub assumptions: u64,
@@ -37,7 +37,7 @@ figures! {
         pub exits_failing: u64,
         /// The number of transitions that found no room for their activations.
         pub without_room: u64,
-        /// The number of visits that the oracle could not tell apart.
+        /// The number of visits that the oracle could not distinguish.
         pub ambiguous: u64,
         /// The figures of hop chains through versions and frames. The document has
         ///

@@ -50,7 +50,7 @@ figures! {
         /// The number of pairs with dropped entries. For each, the driver made the later version
         /// again without the rewrites to blame.
         pub retried: u64,
-        /// The number of rewrites that it gave up there.
+        /// The number of rewrites that the driver gave up there.
         pub given_up: u64,
         /// The number of entries of the versions so made that the checker drops.
         pub still_dropped: u64,
@@ -101,8 +101,8 @@ figures! {
 figures! {
     /// Counts over any number of programs. Counts only, so that figures add up in any order.
     ///
-    /// A process that judges native code hands its figures to another one in the form of the
-    /// document: it has neither those of the other oracles, nor findings.
+    /// A process that judges native code hands its figures to its parent in the form of the
+    /// document, without the figures of other oracles and without findings.
     #[derive(Serialize, Deserialize)]
     pub struct Figures {
         /// The number of programs.
@@ -177,7 +177,7 @@ figures! {
 
 impl Figures {
     /// The number of compared transitions in both directions, by the interpreter and in native
-    /// code, those of speculative versions included.
+    /// code, including transitions of speculative versions.
     pub fn transitions(&self) -> u64 {
         let native = self.native.transitions + self.native.left_inlined;
         let speculation = self.speculation.state.total().transitions;
@@ -185,10 +185,10 @@ impl Figures {
         self.state.total().transitions + speculation + inlining + native
     }
 
-    /// Whether an oracle ran. [`FuzzOracle::Panic`] always runs. Of the others a campaign runs the
+    /// Whether an oracle ran. [`FuzzOracle::Panic`] always runs. Otherwise a campaign runs the
     /// speculation oracle or the inlining oracle alone, or [`FuzzOracle::Ssa`] with either the
-    /// native oracle or all the rest. Reports name oracles that did not run, so that their silence
-    /// is not mistaken for a verdict.
+    /// native oracle or all other oracles. Reports name the oracles that did not run, so that
+    /// readers do not mistake silence for a verdict.
     pub fn asked(&self, oracle: FuzzOracle) -> bool {
         let native = self.native.has_run();
         let found = |oracle: FuzzOracle| self.findings.contains_key(&oracle);

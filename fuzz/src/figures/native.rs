@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 figures! {
-    /// Figures of native code. Each transition is compared with that of the interpreter at its
+    /// Figures of native code. Each transition is compared with the interpreter's transition at its
     /// source point.
     #[derive(Copy, Serialize, Deserialize)]
     pub struct NativeFigures {
@@ -41,7 +41,7 @@ figures! {
         pub speculative: u64,
         /// The number of assumptions in compiled code, each with an exit.
         pub assumptions: u64,
-        /// The number of these that failed at least once.
+        /// The number of these assumptions that failed at least once.
         pub assumptions_failing: u64,
         /// The number of visits of these assumptions that held.
         pub held: u64,
@@ -49,7 +49,7 @@ figures! {
         pub exits: u64,
         /// The number of these exits that continued in the interpreter.
         pub exits_interpreted: u64,
-        /// The number of these exits that continued in native code without a question.
+        /// The number of these exits that continued in native code without a request to the oracle.
         pub exits_linked: u64,
         /// The number of exits out of versions with inlined code. The end of each run with such
         /// exits is compared with the interpreter's run of the bases.
@@ -61,20 +61,20 @@ figures! {
         /// The number of times that a policy which counts took a run with inlined code from the
         /// interpreter back to native code.
         pub resumed_inlined: u64,
-        /// The number of versions that were released while a run went on, which may have had frames
-        /// in them.
+        /// The number of versions released during a run, which may have had frames in them.
         pub released: u64,
         /// The number of programs that ran while other threads compiled and set flags.
         pub tiered: u64,
-        /// The number of pieces of code there that the run took up late, by a delay of the seed.
+        /// The number of pieces of code in these programs that the run installed late, by a delay
+        /// of the seed.
         pub late: u64,
-        /// The visits by which they came late, in total.
+        /// The total delay of these pieces, in visits.
         pub delays: u64,
         /// The number of times that such a run entered native code in a loop.
         pub entered: u64,
         /// The number of times that it left native code at a flag that another thread had set.
         pub flagged: u64,
-        /// The number of compared values that agree but for the bits of NaNs.
+        /// The number of compared values that agree except for the bits of NaNs.
         pub nans: u64,
         /// The number of compiled pieces of code: versions, probes and continuations.
         pub compiled_functions: u64,
@@ -85,8 +85,8 @@ figures! {
             deserialize_with = "keys::from_seconds"
         )]
         pub compile_time: Duration,
-        /// The number of programs in which the native oracle found something. A process that reads
-        /// the figures of another one counts its findings itself.
+        /// The number of programs in which the native oracle found something. The parent process
+        /// counts the findings itself.
         #[serde(skip_deserializing)]
         pub findings: u64,
     }

@@ -14,15 +14,15 @@ figures! {
         pub versions: u64,
         /// The number of assumptions chosen from profiles.
         pub wanted: u64,
-        /// The number of those that optimized versions make, each with an exit.
+        /// The number of assumptions that optimized versions make, each with an exit.
         pub made: u64,
-        /// The number of those that a pass proved or removed.
+        /// The number of assumptions that a pass proved or removed.
         pub settled: u64,
-        /// The number of those that were left out, for lack of an exit.
+        /// The number of assumptions dropped for lack of an exit.
         pub dropped: u64,
         /// The number of assumptions that keep values for their exits.
         pub pinned: u64,
-        /// The number of assumptions made that a run came to.
+        /// The number of assumptions made that a run reached.
         pub visited: u64,
         /// The number of assumptions made that failed in a run.
         pub failing: u64,

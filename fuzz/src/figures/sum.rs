@@ -9,8 +9,8 @@ pub trait AddUp {
     fn add(&mut self, other: &Self);
 }
 
-/// Declares a struct of figures. Each figure is said once: fields that have a method `add` make up
-/// the sum, so no figure can be forgotten there.
+/// Declares a struct of figures. The struct declares each figure once, and the macro derives the
+/// sum from the fields' methods `add`, so the sum cannot omit a figure.
 macro_rules! figures {
     (
         $(#[$about:meta])*

@@ -11,7 +11,7 @@ use jit::Vm;
 pub(super) struct BaseTwins<'v> {
     pub(super) vm: &'v mut Vm,
     base: Machine,
-    /// What the code is, for messages.
+    /// The kind of the code, for messages.
     what: &'static str,
 }
 
@@ -54,7 +54,8 @@ impl<'v> BaseTwins<'v> {
         Ok(())
     }
 
-    /// Makes one run in both. Returns false if a limit ended it: the two then differ.
+    /// Makes one run in both machines. Returns false if a limit ended the run: the machines then
+    /// differ.
     fn run(&mut self, trial: &mut Trial<'_>, func: Func, args: &[u64]) -> Result<bool, String> {
         let case = trial.case;
         trial.figures.runs += 1;

@@ -1,6 +1,6 @@
 //! Native code that is replaced while it runs. A policy compiles the functions of a program anew
-//! and releases code that frames are in, so code is freed all the time. Each run must end like the
-//! interpreter's. A frame that returns to freed code ends the process.
+//! and releases code that frames are in, so the machine frees code all the time. Each run must end
+//! like the interpreter's. A frame that returns to freed code ends the process.
 
 use super::bases::BaseTwins;
 use super::clock::Clock;
@@ -19,7 +19,7 @@ use verify::prng::Prng;
 const PIECES: u64 = 48;
 
 /// The policy: when a function without code is called, it mostly compiles the function, and
-/// releases the code of some others. Their next calls ask again.
+/// releases the code of some others. Their next calls request code again.
 struct Churn {
     prng: Prng,
     /// The functions that had code at some time.

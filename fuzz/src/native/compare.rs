@@ -1,4 +1,4 @@
-//! Compares the state of native code with that of the interpreter.
+//! Compares the states of native code and of the interpreter.
 
 use interp::{Machine, Outcome};
 
@@ -41,7 +41,7 @@ pub(super) fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
     }
 }
 
-/// Compares the state besides values: effects so far, memories, globals, tables, and dropped
+/// Compares the state except values: effects so far, memories, globals, tables, and dropped
 /// segments.
 pub(super) fn compare_state(
     native: &Machine,

@@ -5,16 +5,17 @@ use osier::tiers::{NoObserver, Tiered};
 use passes::Pipeline;
 use std::sync::Arc;
 
-/// Compiles on the spot, as [`Tiered`] does, and takes a loop up again whenever the interpreter
-/// comes to it. `Tiered` does so once, which is too seldom for programs of a few calls.
+/// Compiles at once, like [`Tiered`], and enters the continuation of a loop whenever the
+/// interpreter reaches the loop. `Tiered` does so once, which is too seldom for programs of a few
+/// calls.
 pub(super) struct CountingPolicy {
     tiered: Tiered<NoObserver>,
-    /// The loops that were hot, each with its continuation if it has one.
+    /// The loops that were hot, each with its continuation, or `None`.
     loops: Vec<(HotLoop, Option<Arc<Continuation>>)>,
 }
 
 impl CountingPolicy {
-    /// A policy that finds a loop or a function hot after so many visits.
+    /// A policy that finds a loop or a function hot after this number of visits.
     pub(super) fn new(threshold: u32) -> CountingPolicy {
         let tiered = Tiered::new(threshold, Pipeline::default(), NoObserver);
         CountingPolicy { tiered, loops: Vec::new() }

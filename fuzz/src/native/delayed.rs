@@ -1,11 +1,11 @@
 //! Background tiering with delays that the seed decides.
 //!
-//! [`Tiered`] compiles in a thread beside the run. Its listener holds the thread at the end of each
-//! order, so that the code comes a drawn number of visits later, however fast the thread is. The
-//! run goes on meanwhile. Then it takes the code up at once, or at its next pause. So a seed always
-//! gives the same schedule, although two threads work.
+//! [`Tiered`] compiles in a thread beside the run. Its listener blocks the thread at the end of
+//! each order, so that the code comes a drawn number of visits later, however fast the thread is.
+//! The run continues meanwhile, and installs the code at once or at its next pause. So a seed
+//! always gives the same schedule, although two threads work.
 //!
-//! The listener also follows the queue: which orders wait, and why one is dropped.
+//! The listener also follows the queue: the waiting orders, and the reason of each dropped order.
 
 use jit::{Continuation, HotLoop, RunError, Tier, Tiering, Wake};
 use osier::tiers::{CodeTier, NoObserver, OrderEnd, TierEvent, Tiered, Wanted};
@@ -18,10 +18,10 @@ use verify::prng::Prng;
 /// program takes milliseconds.
 const STUCK: Duration = Duration::from_secs(100);
 
-/// What the listener knows.
+/// The state of the listener.
 #[derive(Default)]
 struct GateState {
-    /// The orders that nobody has begun.
+    /// The orders that the thread has not begun.
     waiting: Vec<Wanted>,
     in_work: Option<Wanted>,
     /// The order whose code was handed over last.
@@ -60,7 +60,8 @@ impl GateState {
             self.last.as_ref().is_some_and(|last| is_alike(last) && fits(last))
         };
         let is_right = match wanted.at {
-            // Another loop, in which the run is now, or the version of the whole function.
+            // Superseded by another loop, in which the run is now, or by the version of the whole
+            // function.
             Some(_) => self.waiting.iter().any(by_loop) || by_last(&|last| last.at.is_none()),
             None => by_last(&|_| true),
         };
@@ -78,7 +79,8 @@ impl GateState {
         }
     }
 
-    /// Of the loops of a function, one waits: the run is in the one that has asked last.
+    /// Checks that at most one loop of each function waits: the loop that requested last, since the
+    /// run is in it.
     fn check_loops(&mut self) {
         let loops: Vec<&Wanted> = self.waiting.iter().filter(|order| order.at.is_some()).collect();
         let is_twice = |one: &&&Wanted| {
@@ -90,11 +92,11 @@ impl GateState {
     }
 }
 
-/// Where the compiler's thread waits with the code that it has made.
+/// The gate at which the compiler's thread waits with finished code.
 pub(super) struct DelayGate {
     state: Mutex<GateState>,
     news: Condvar,
-    /// The thread of the run, which makes code itself if there is no thread for it.
+    /// The thread of the run, which makes code itself if the system provides no thread.
     runner: ThreadId,
 }
 
@@ -119,7 +121,7 @@ impl DelayGate {
         state
     }
 
-    /// Hears of a step of tiering, in either thread.
+    /// Handles a step of tiering, in either thread.
     pub(super) fn hear(&self, event: TierEvent) {
         let mut state = self.lock();
         match event {
@@ -144,8 +146,8 @@ impl DelayGate {
         self.news.notify_all();
     }
 
-    /// Waits until the thread has begun an order if one waits. The order that it begins would
-    /// depend on times otherwise.
+    /// Waits until the thread has begun a waiting order, if there is one. Otherwise the order that
+    /// it begins would depend on times.
     fn settle(&self) {
         let idle = |state: &mut GateState| state.in_work.is_none() && !state.waiting.is_empty();
         self.wait(idle).check_loops();
@@ -155,14 +157,14 @@ impl DelayGate {
         self.lock().in_work.is_some()
     }
 
-    /// Lets the thread hand over the code in work, and waits until it has.
+    /// Lets the thread hand over the code in work, and waits for this.
     fn release(&self, wake: &Wake) {
         wake.take();
         self.lock().is_open = true;
         self.news.notify_all();
         // The thread may have begun the next order by then.
         drop(self.wait(|state| state.is_open));
-        // The thread has heard of the gate, and hands over next.
+        // The thread has passed the gate, and hands over next.
         while !wake.take() {
             std::thread::yield_now();
         }
@@ -195,7 +197,7 @@ pub(super) struct DelayedTiers {
 }
 
 impl DelayedTiers {
-    /// Lets `tiered` compile in a thread whose code comes late. Nobody listens to it before.
+    /// Lets `tiered` compile in a thread whose code comes late. `tiered` must have no listener.
     pub(super) fn new(
         tiered: Tiered<NoObserver>,
         gate: &Arc<DelayGate>,
@@ -210,8 +212,8 @@ impl DelayedTiers {
         DelayedTiers { tiered, gate, wake, prng, left: None, delays }
     }
 
-    /// Counts a visit. Returns false if code was handed over that the run takes up at its next
-    /// pause, and not before.
+    /// Counts a visit. Returns false if code was handed over and the run must not install it before
+    /// its next pause.
     fn visit(&mut self, tier: &mut Tier<'_>) -> Result<bool, RunError> {
         if !self.gate.is_busy() {
             return Ok(true);
@@ -242,7 +244,7 @@ impl DelayedTiers {
         delay
     }
 
-    /// Asks to be asked again soon, as long as code is in work.
+    /// Schedules the next request soon, as long as code is in work.
     fn again(&mut self, tier: &mut Tier<'_>, func: ir::Func, header: Option<ir::Inst>) {
         self.gate.settle();
         if self.gate.is_busy() {
@@ -306,7 +308,7 @@ impl Tiering for DelayedTiers {
         }
         let made = self.tiered.hot(tier, at)?;
         match made {
-            // Another activation may come to the loop.
+            // Another activation may reach the loop.
             Some(_) => tier.ask_again(at),
             None => self.again(tier, at.func, Some(at.at.inst())),
         }

@@ -18,8 +18,8 @@ impl Following {
         self.shadow.stayed(bases, func, args, fuel)
     }
 
-    /// The actions of the points of a version. A continuation that needs no question is linked once
-    /// both versions are adopted ([`Following::link`]).
+    /// The actions of the points of a version. Continuations for [`Way::Link`] are linked once both
+    /// versions are adopted ([`Following::link`]).
     pub(super) fn actions(ways: &[Way], mapping: &Arc<check::Checked<Mapping>>) -> Vec<Action> {
         let action = |way: &Way| match way {
             Way::Interpret => Action::Interpret(Arc::clone(mapping)),
@@ -28,8 +28,8 @@ impl Following {
         ways.iter().map(action).collect()
     }
 
-    /// Handles a failed assumption: advances the shadow, compares the state besides values, and
-    /// decides how native code continues. Where it asks for a continuation next, that question
+    /// Handles a failed assumption: advances the shadow, compares the state except values, and
+    /// decides how native code continues. If native code requests a continuation next, that request
     /// shows the values, too.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl Following {
         }
     }
 
-    /// Follows an exit of which native code does not tell.
+    /// Follows an exit that native code takes without a request.
     ///
     /// # Errors
     /// If the interpreter rejects it.
@@ -103,7 +103,7 @@ impl Following {
         Ok(made)
     }
 
-    /// Makes points lead to their continuations without a question, as the plan says.
+    /// Links the points of [`Way::Link`] to their continuations.
     ///
     /// # Errors
     /// If a continuation cannot be compiled, or the machine rejects it.
@@ -124,8 +124,8 @@ impl Following {
         Ok(())
     }
 
-    /// Compares how often native code and the shadow have left at each assumption. Comes after runs
-    /// that both have ended.
+    /// Compares how often native code and the shadow have left at each assumption. Called after
+    /// both have ended their runs.
     ///
     /// # Errors
     /// A description of the difference.

@@ -1,6 +1,6 @@
-//! A thread beside the run that makes code, hands it over, and then sets and clears the flags of
-//! its points all the time. The run leaves at a flag that is set, for the interpreter, and its
-//! policy takes it back.
+//! Another thread makes code, hands it over, and then sets and clears the flags of its points all
+//! the time. At a set flag, the run leaves for the interpreter, and its policy takes it back to
+//! native code.
 
 use check::Checked;
 use ir::{Func, Function, Module};
@@ -52,16 +52,16 @@ impl FlaggedVersion {
     }
 }
 
-/// What the two threads share.
+/// The data that both threads share.
 #[derive(Default)]
 struct HandOver {
     /// The versions to install, with the actions of their points.
     versions: Vec<(Arc<Version>, Vec<Action>, CallsFrom)>,
-    /// What went wrong in either thread.
+    /// The first mistake of either thread.
     wrong: Option<String>,
 }
 
-/// The thread's part of the work.
+/// The work of the other thread.
 pub(super) struct FlagThread {
     planned: Vec<FlaggedVersion>,
     shared: Arc<Mutex<HandOver>>,
@@ -88,7 +88,8 @@ impl FlagThread {
         }
     }
 
-    /// The policy of the run: that of `tiered`, which also takes up what this thread hands over.
+    /// The policy of the run: `tiered`, which also installs the versions that this thread hands
+    /// over.
     pub(super) fn policy(&mut self, tiered: Tiered<NoObserver>) -> FlaggedTiers {
         if let Some(wake) = tiered.wake() {
             self.wake = wake;
@@ -145,7 +146,7 @@ impl FlagThread {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// What went wrong in either thread.
+    /// The first mistake of either thread.
     pub(super) fn wrong(&self) -> Option<String> {
         lock(&self.shared).wrong.clone()
     }
@@ -160,7 +161,7 @@ impl Drop for EndsWork<'_> {
     }
 }
 
-/// A policy that takes up what a [`FlagThread`] hands over.
+/// A policy that installs the versions that a [`FlagThread`] hands over.
 pub(super) struct FlaggedTiers {
     tiered: Tiered<NoObserver>,
     wake: Wake,

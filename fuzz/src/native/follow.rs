@@ -172,7 +172,7 @@ impl Following {
         }
     }
 
-    /// Clears flags during a run: all, or only those of points without a transition.
+    /// Clears flags during a run: all flags, or only the flags of points without a transition.
     fn disarm(&mut self, all: bool) {
         for (place, function) in self.plan.functions.iter_mut().enumerate() {
             for (side, half) in function.sides.iter_mut().enumerate() {
@@ -220,8 +220,8 @@ impl Following {
         self.cross(tier, place)
     }
 
-    /// Advances the shadow to the point that native code has come to, and compares the state
-    /// besides values there.
+    /// Advances the shadow to the point that native code has reached, and compares the state except
+    /// values there.
     ///
     /// # Errors
     /// If another point is due or the shadow ends, or if memory or effects differ.
@@ -248,8 +248,8 @@ impl Following {
         Ok(())
     }
 
-    /// Runs the shadow to the next point at which native code asks. Exits that native code takes
-    /// without a question are taken on the way.
+    /// Runs the shadow to the next point at which native code makes a request. Takes the exits of
+    /// [`Way::Link`] on the way.
     ///
     /// # Errors
     /// If the interpreter rejects such an exit.
@@ -346,10 +346,10 @@ impl Following {
         })
     }
 
-    /// Counts a transition of which native code tells, and clears all flags at a limit.
+    /// Counts a transition that native code reports, and clears all flags at [`SOFT_LIMIT`].
     ///
     /// # Errors
-    /// [`FollowEnd::Limit`] at the other limit.
+    /// [`FollowEnd::Limit`] at [`HARD_LIMIT`].
     pub(super) fn count_hop(&mut self) -> Result<(), FollowEnd> {
         self.hops += 1;
         if self.hops >= HARD_LIMIT {
@@ -444,8 +444,8 @@ impl Following {
         Ok(made)
     }
 
-    /// Compares the values that a point shows with those of the shadow, which has paused there.
-    /// Returns how many agree but for the bits of NaNs.
+    /// Compares the values that a point shows with the values of the shadow, which has paused
+    /// there. Returns how many agree except for the bits of NaNs.
     fn compare_values(
         &self,
         at: &OpenPoint<'_>,
@@ -546,7 +546,7 @@ fn same(at: ir::Point, values: &[Value]) -> Entry {
     }
 }
 
-/// Compiles the continuation of a version from a point of it, given these values.
+/// Compiles the continuation of a version from one of its points, given these values.
 fn going_on(
     engine: &Engine,
     half: &Half,

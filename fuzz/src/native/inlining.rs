@@ -1,10 +1,10 @@
-//! Native code that leaves inlined code: each exit goes on in several activations, in the
-//! interpreter or in one piece of native code. The run must end like the interpreter's run of the
-//! bases, in the same place if it traps behind an exit.
+//! Native code that leaves inlined code: after each exit, the run continues in several activations,
+//! in the interpreter or in one piece of native code. The run must end like the interpreter's run
+//! of the bases. A trap behind an exit must be at the same place.
 //!
-//! Every second program runs once more under a policy that counts: it compiles a function or a loop
-//! that is hot in the interpreter, on the spot. A run that has left into several activations of the
-//! interpreter then goes on in native code in one of them, while the others wait.
+//! Every second program runs once more under a policy that counts, and compiles hot functions and
+//! loops of the interpreter at once. After an exit into several activations of the interpreter, the
+//! run then continues in native code in one activation, while the others wait.
 
 use super::clock::Clock;
 use super::compare::{ended_alike, is_exhausted};
@@ -33,7 +33,7 @@ const CONTINUATIONS: usize = 24;
 /// times only.
 const MOST_VISITS: usize = 4;
 
-/// What takes a run back to native code that has left for the interpreter.
+/// The event that takes a run from the interpreter back to native code.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Return {
     /// The next call.
@@ -50,8 +50,8 @@ impl Return {
         }
     }
 
-    /// How often an exit goes on in native code, and how often another function is compiled, in
-    /// percent. A policy that counts needs work in the interpreter.
+    /// The share of exits that continue in native code, and the share of other functions that are
+    /// compiled, in percent. A policy that counts needs work in the interpreter.
     fn native_shares(self) -> [u32; 2] {
         match self {
             Return::Calls => [60, 70],
@@ -134,8 +134,7 @@ fn compiled(
         let is_assumption = |point: &Point| optimized.inst(point.inst()).opcode == Opcode::Assume;
         let most = POINTS + points.iter().filter(|point| is_assumption(point)).count();
         while points.len() > most {
-            // Entries into several activations stay rather than others, and all exits of
-            // assumptions.
+            // Prefer entries into several activations, and keep all exits of assumptions.
             let at = prng.index(points.len());
             let is_plain = one.down.entry(points[at]).is_some_and(|e| e.frames.len() == 1);
             if !is_assumption(&points[at]) && (is_plain || prng.chance(20)) {
@@ -187,8 +186,8 @@ fn compiled(
     Ok(leaving)
 }
 
-/// Runs the start function, then the entry function on every input, and compares each run with that
-/// of the bases.
+/// Runs the start function, then the entry function on every input, and compares each run with the
+/// run of the bases.
 fn runs(
     trial: &mut Trial<'_>,
     vm: &mut Vm,
@@ -269,7 +268,7 @@ impl EndedRun<'_> {
 fn count(vm: &mut Vm, leaving: &[LeavingVersion], figures: &mut NativeFigures) {
     let mut fired = 0;
     for made in vm.transitions() {
-        // The policies of other judges of inlined code take nothing up.
+        // Only this judge of inlined code has a policy that takes runs up.
         if made.kind == TransitionKind::Up {
             figures.resumed_inlined += made.count;
         }

@@ -10,17 +10,17 @@
 //! Most transitions run a *probe* ([`jit::Engine::probe`]), which shows the values that the
 //! compiled compensation code provides at the landing point. The oracle compares those too, and the
 //! run continues from there. Other transitions run in one continuation without a stop. At the end
-//! of a run the oracle compares outcome, effects and memory with those of the shadow. It also
-//! compares them with those of a run of the interpreter without transitions.
+//! of a run, the oracle compares outcome, effects and memory with the shadow, and with a run of the
+//! interpreter without transitions.
 //!
 //! A run must not alternate between versions within a gap forever. So points other than anchors
 //! fire in only one of the two versions, chosen by seed for each function. Anchors fire in both
 //! versions, since the run executes the anchor after it lands there.
 //!
-//! One instance runs all inputs one after another, and so does the shadow.
+//! A single instance runs all inputs in sequence, and so does the shadow.
 //!
-//! A policy of its own replaces and frees code while the program runs ([`churn`]). Others compile
-//! in threads beside the run ([`tiers`]).
+//! A special policy replaces and frees code while the program runs ([`churn`]). Other policies
+//! compile in other threads than the run ([`tiers`]).
 //!
 //! Versions that make assumptions are compared with their base ([`failing`]). Each assumption has a
 //! point that fires when it fails. The run continues in the interpreter or in other native code.
@@ -104,7 +104,7 @@ fn judge_versions(
 }
 
 /// Judges versions that make assumptions. Each is compared with the base of its function. A stress
-/// switch names points of versions that assume nothing, so it leaves these out.
+/// switch names points of versions without assumptions, so it excludes these versions.
 fn judge_assumptions(
     case: &Case,
     clock: &Clock,
@@ -131,8 +131,8 @@ fn judge_assumptions(
     Ok(())
 }
 
-/// Whether native code can test all assumptions of a version: of references, it compares null
-/// alone, and no NaN with the NaNs of the processor.
+/// Whether native code can test all assumptions of a version: it compares references with null
+/// alone, and with the NaNs of the processor it compares no NaN.
 fn can_test(nans: Nans, pair: &FunctionPair<'_>) -> bool {
     let assumed = pair.after.all_insts().filter_map(|inst| pair.after.inst(inst).assumed());
     let is_other = |(value, bits): (Value, u64)| {

@@ -2,10 +2,10 @@
 //!
 //! With [`Nans::Platform`], arithmetic gives other NaNs than the interpreter, and states agree
 //! modulo the bits of NaNs until a program observes these bits (`docs/native.md`). Where a
-//! generated program would observe them, it gets an instruction in front that makes the float
-//! canonical: at stores, calls, returns, moves to integers, and where a sign is read. So all that
-//! can be compared byte by byte is equal again: memories, globals, effects, results and integers.
-//! Floats within functions, those of transitions too, still have the NaNs of the processor.
+//! generated program would observe them, this module inserts an instruction that makes the float
+//! canonical: at stores, calls, returns, moves to integers, and reads of a sign. So memories,
+//! globals, effects, results and integers are equal byte by byte again. Floats inside functions,
+//! also in transitions, still have the NaNs of the processor.
 
 use crate::case::Case;
 use ir::edit::{Editor, Fuel, Pass, apply_without_log};
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 /// each operand of a call costs three.
 const LONGER: u64 = 4;
 
-/// The operands of an instruction whose bits it observes, if they are floats.
+/// The float operands whose bits an instruction observes.
 fn observed(inst: &InstData) -> &[Value] {
     match inst.opcode.shape() {
         Shape::Store(_)
@@ -63,8 +63,8 @@ impl Pass for SettleNans {
     }
 }
 
-/// The case with a program that observes no NaN which arithmetic gave, if its native code has the
-/// NaNs of the processor.
+/// The case. If its native code has the NaNs of the processor, the program is changed so that it
+/// observes no NaN from arithmetic.
 pub(super) fn settled(case: &Case) -> Cow<'_, Case> {
     if case.nans == Nans::Canonical {
         return Cow::Borrowed(case);

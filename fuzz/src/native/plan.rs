@@ -54,7 +54,7 @@ pub(super) struct Half {
     pub(super) fired: Vec<bool>,
     /// The way out of each point.
     pub(super) ways: Vec<Way>,
-    /// How often the run left by each point that fires when an assumption fails.
+    /// By point of an assumption: the number of times that the run left there.
     pub(super) left: Vec<u64>,
     /// The number of each point for `--osr-at-static`.
     pub(super) numbers: Vec<u64>,
@@ -62,7 +62,7 @@ pub(super) struct Half {
     by_inst: Vec<u32>,
     /// Whether each instruction is an anchor.
     is_anchor: Vec<bool>,
-    /// Whether the points are those of [`jit::Engine::speculative`].
+    /// Whether [`jit::Engine::speculative`] makes the points.
     pub(super) is_of_assumptions: bool,
     /// The compiled version. `None` until it is compiled.
     pub(super) version: Option<Arc<Version>>,
@@ -73,13 +73,13 @@ const NONE: u32 = u32::MAX;
 /// The way by which native code leaves at a point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
-    /// It asks for a continuation, and shows the values of the point.
+    /// It requests a continuation, and shows the values of the point.
     Ask,
     /// The interpreter runs the activation to its end in the base.
     Interpret,
-    /// It asks the policy for failed assumptions, which names a continuation.
+    /// It calls the policy's handler of failed assumptions, which names a continuation.
     Enter,
-    /// It goes to a continuation without a question.
+    /// It goes to a continuation without a request.
     Link,
 }
 
@@ -215,8 +215,8 @@ impl Half {
         self.retain(&kept.collect::<Vec<bool>>());
     }
 
-    /// Removes random points until at most `most` remain, besides those of assumptions, each of
-    /// which must have one.
+    /// Removes random points until at most `most` remain. Keeps the points of assumptions, since
+    /// each assumption must have a point.
     fn thin(&mut self, most: usize, prng: &mut Prng) {
         let of_assumption = |spec: &PointSpec| spec.condition == Condition::Failing;
         let others = self.points.iter().filter(|spec| !of_assumption(spec)).count();
@@ -231,7 +231,7 @@ impl Half {
         self.retain(&kept);
     }
 
-    /// Leaves the points that [`jit::Engine::speculative`] makes, in their order.
+    /// Keeps only the points that [`jit::Engine::speculative`] makes, in their order.
     fn only_assumptions(&mut self) {
         let exits = |inst| Some(&self.mapping.entry(Point::before(inst))?.requires[..]);
         // An assumption without an entry is the compiler's to report.
@@ -288,8 +288,8 @@ pub(super) struct NativePlan {
 }
 
 impl NativePlan {
-    /// Draws a plan for pairs of versions. Under a stress switch it has all mapped points, and all
-    /// wait for their flags.
+    /// Draws a plan for pairs of versions. Under a stress switch, the plan has all mapped points,
+    /// and every point waits for its flag.
     pub(super) fn new(
         pairs: &[FunctionPair<'_>],
         ids: &[[VersionId; 2]],
@@ -302,8 +302,9 @@ impl NativePlan {
             let sides = [(pair.before, pair.forward), (pair.after, pair.backward)];
             let mut sides =
                 sides.map(|(function, mapping)| Half::new(function, mapping, pair.anchors));
-            // A run that leaves where an assumption fails lands before code that it has executed.
-            // If points other than anchors led it back from there, it could leave forever.
+            // A run that leaves at a failed assumption lands before code that it has already
+            // executed. If points other than anchors led back from there, the run could leave
+            // forever.
             let assumes = sides[1].assumes();
             let active = usize::from(prng.chance(50) || assumes);
             if assumes && prng.chance(30) {

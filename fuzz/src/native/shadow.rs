@@ -38,7 +38,7 @@ pub(super) struct Shadow {
     /// The visits of each countdown point since its activation entered its current code, by
     /// activation. A call or a transition enters code. Never iterated.
     visits: HashMap<u64, Vec<(usize, u64)>>,
-    /// The activations that native code has left for the interpreter, which has no points. Never
+    /// The activations without points: native code has left them for the interpreter. Never
     /// iterated.
     interpreted: HashSet<u64>,
     /// The number of visits of assumptions that held.

@@ -1,9 +1,9 @@
-//! Tiering while other threads work: the run starts in the interpreter, a thread compiles what is
-//! hot, and the run takes it up later. Each run must end like the interpreter's.
+//! Tiering while other threads work: the run starts in the interpreter, a thread compiles hot code,
+//! and the run installs it later. Each run must end like the interpreter's.
 //!
-//! With [`Beside::Delays`], the seed decides how many visits later, so a finding comes again
-//! ([`delayed`](super::delayed)). With [`Beside::Flags`], the threads run as they like, and one
-//! more installs versions and sets flags of their points ([`flagged`](super::flagged)).
+//! With [`Beside::Delays`], the seed decides the delay in visits, so findings are reproducible
+//! ([`delayed`](super::delayed)). With [`Beside::Flags`], the threads run freely, and a further
+//! thread makes versions and sets flags of their points ([`flagged`](super::flagged)).
 
 use super::bases::BaseTwins;
 use super::clock::Clock;
@@ -26,22 +26,23 @@ use verify::state_oracle::FunctionPair;
 const ROUNDS: usize = 3;
 /// The most visits after which a place is hot, at thresholds.
 const MOST_VISITS: u32 = 4;
-/// The most visits by which costs find a function hot, before the share that savings must reach.
+/// The most visits after which a function is hot by costs, before the share that savings must
+/// reach.
 const MOST_CHEAP: u64 = 200;
 /// The delays that a message lists.
 const LISTED: usize = 40;
 
-/// What other threads do.
+/// The work of other threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
-    /// One compiles, with delays that the seed decides.
+    /// A thread compiles, with delays that the seed decides.
     Delays,
-    /// One compiles, and another sets flags.
+    /// A thread compiles, and another sets flags.
     Flags,
 }
 
 impl Beside {
-    /// What is judged of a program: nothing of one in four.
+    /// The judgement of a program; `None` for one program in four.
     fn draw(seed: u64) -> Option<Beside> {
         match Prng::new(seed).fork(0x7469_6572).below(4) {
             0 => None,
@@ -163,7 +164,7 @@ fn with_flags(
     })
 }
 
-/// What a thread has seen to be wrong, as a finding.
+/// The mistake that a thread has recorded, as a finding.
 fn right(wrong: Option<String>) -> Result<(), String> {
     wrong.map_or(Ok(()), |wrong| Err(format!("  {wrong}")))
 }

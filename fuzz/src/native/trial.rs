@@ -1,5 +1,5 @@
 //! The trial of two versions of a program: compiles both with points, runs every input in native
-//! code, and has each transition followed.
+//! code, and follows each transition.
 
 use super::clock::Clock;
 use super::compare::FollowEnd;
@@ -35,7 +35,7 @@ struct NumberedCall<'c> {
 pub(super) struct Trial<'c> {
     pub(super) case: &'c Case,
     pub(super) versions: (usize, usize),
-    /// Sets the samples of this trial apart from those of others.
+    /// A number in the seed of samples, different for each trial.
     pub(super) tag: u64,
     pub(super) clock: &'c Clock,
     pub(super) figures: NativeFigures,
@@ -219,7 +219,8 @@ impl<'c> Trial<'c> {
 
     /// Runs once more with a sixteenth of the fuel that the interpreter needs, if native code is
     /// compiled to consume fuel. The run must end for lack of fuel. Other versions may need less
-    /// fuel than the one measured, but not a sixteenth, unless the program does almost nothing.
+    /// fuel than the measured version, but a sixteenth suffices only for programs that do almost
+    /// nothing.
     fn starve(&mut self, vm: &mut Vm, following: &Mutex<Following>) -> Result<(), String> {
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
         let mut following = lock();

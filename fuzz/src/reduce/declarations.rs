@@ -10,8 +10,8 @@ pub(super) fn count(module: &Module) -> usize {
     parts(&print_module(module)).len()
 }
 
-/// The module without the declaration of this number, and the function that has the name of `entry`
-/// in it. `None` if there is no such declaration or the rest needs it.
+/// The module without the declaration of this number, and the function there with the name of
+/// `entry`. `None` without such a declaration, or if the rest of the module uses the declaration.
 pub(super) fn without(module: &Module, entry: Func, number: usize) -> Option<(Module, Func)> {
     let text = print_module(module);
     let mut parts = parts(&text);

@@ -74,7 +74,8 @@ struct Reducer<'j> {
 }
 
 impl Reducer<'_> {
-    /// Replaces the current case by a smaller one if that still fails. Returns whether it does.
+    /// Replaces the current case by a smaller case if the smaller case still fails. Returns whether
+    /// it fails.
     fn take(&mut self, case: Case) -> bool {
         // A module that is not well-formed costs no attempt: the judge never sees it.
         if self.left == 0 || !verify_module(&case.module).is_empty() {
@@ -99,7 +100,8 @@ impl Reducer<'_> {
         }
     }
 
-    /// Makes fewer assumptions in each function. None at all, if the oracle does not need them.
+    /// Makes fewer assumptions in each function, or no assumptions if the oracle does not need
+    /// them.
     fn fewer_assumptions(&mut self) {
         for assumptions in 0..self.case.assumptions {
             if self.take(Case { assumptions, ..self.case.clone() }) {

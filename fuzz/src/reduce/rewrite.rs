@@ -19,7 +19,7 @@ pub(super) enum ReductionStep {
     Forward(Inst),
     /// Removes a block parameter. A zero replaces it.
     DropParam(Value),
-    /// Merges a block into its predecessor, which must end in a jump to it and be its only one.
+    /// Merges a block into its only predecessor, which must end in a jump.
     Merge(Block),
     /// Replaces a constant by another.
     Constant(Inst, u64),
@@ -124,7 +124,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// The blocks that remain reachable, each after the blocks that dominate it.
+    /// The blocks that remain reachable, each behind its dominators.
     fn order(&self) -> Vec<Block> {
         let mut seen = BTreeSet::from([self.function.entry()]);
         let mut work = vec![self.function.entry()];
