@@ -1,5 +1,5 @@
-//! `osier check`: runs the checker on mappings, either on those that Osier makes or on those of a
-//! file, and prints counts of verdicts.
+//! `osier check`: runs the checker on mappings that Osier makes or on the mappings of a file, and
+//! prints counts of verdicts.
 
 use super::failure::CommandFailure;
 use super::format::{OutputFormat, json};
@@ -24,7 +24,8 @@ use passes::{Callers, Pipeline};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The places of a function at which the versions are not proved alike that are described.
+/// The most places of a function, at which the versions are not proved alike, that the output
+/// describes.
 const MOST_UNPROVED: usize = 4;
 
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ pub(super) struct Args {
     /// point, and `accept` or `refuse CHECK`
     #[arg(long)]
     verdicts: bool,
-    /// Format of the verdicts; the keys of JSON are those of osier::schema::CheckReport
+    /// Format of the verdicts; osier::schema::CheckReport documents the keys of JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
     #[command(flatten)]
@@ -124,7 +125,7 @@ fn write_verdicts(
     Output::to(output).write(&text)?;
     super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
     match (refuted, args.mapping.is_some() && dropped > 0) {
-        // A claim may be wrong that no entry depends on.
+        // A wrong claim may have no entry that depends on it.
         (0, false) => refused_record.map_or(given_up.judged(), |(name, record)| {
             let what = format!("@{name}, line {}: {}", record.line, record.what);
             Err(CommandFailure::Program(what))
@@ -146,9 +147,9 @@ struct GivenUpCount {
 }
 
 impl GivenUpCount {
-    /// Fails beyond the number allowed. Fails too where the checker refutes entries of what the
-    /// passes made: a pass or its log is wrong then, though the retry has left the rewrite out
-    /// (`a_wrong_pass_fails_though_its_rewrites_are_given_up`).
+    /// Fails beyond the allowed number. Also fails if the checker refutes entries of the whole
+    /// pipeline's version: then a pass or its log is wrong, even if the retry has omitted the
+    /// rewrite (`a_wrong_pass_fails_though_its_rewrites_are_given_up`).
     fn judged(&self) -> Result<(), CommandFailure> {
         let rewrites = self.rewrites;
         let what = match self.most {
@@ -218,7 +219,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
                 ..CheckedFunction::default()
             },
             Err(NotInlined::NoCall) => own(&plan.first, base, stopwatch),
-            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            // A copy that the checker rejects is a bug of ours, not a property of the program.
             Err(error) => panic!("@{}: {error}", base.name()),
         }
     };
@@ -276,7 +277,7 @@ fn check_exported(
     })
 }
 
-/// Where frames land, as the file proves it.
+/// The landings of frames that the file proves.
 ///
 /// # Errors
 /// If the file lists a function that the module lacks, or that no pipeline inlines, or a record is
@@ -317,7 +318,7 @@ struct FileOf<'a> {
     module: &'a Module,
     plan: &'a PassPlan,
     landings: CalleeLandings<'a>,
-    /// Whether the verdict on each entry is asked for.
+    /// Whether the output contains the verdict on each entry.
     verdicts: bool,
 }
 
@@ -337,7 +338,7 @@ impl FileOf<'_> {
         let pipeline = match self.plan {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) => {
-                // Asked first, so that both forms have the ids of the file.
+                // Call this first, so that both forms have the ids of the file.
                 let callers = self.landings.callers();
                 let is_inlined = plan.inlines(callers, func, stopwatch);
                 let left_out = exported.left_out();
@@ -353,7 +354,7 @@ impl FileOf<'_> {
                     let verdicts = self.verdicts.then_some(entries);
                     return Ok(CheckedFunction { checked, refused_records, verdicts, ..named });
                 }
-                // Where nothing is inlined, the version is that of the passes before.
+                // Without inlined code, the version comes from the passes before the inlining.
                 &plan.first
             }
         };

@@ -54,12 +54,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     func: String,
     /// The point: a place as `osier opt --emit listing` shows it (body:4), an instruction (inst9),
-    /// a value (%x: the point before its definition), or a block (body: its start); names are those
-    /// of the source version
+    /// a value (%x: the point before its definition), or a block (body: its start); names belong to
+    /// the source version
     #[arg(long, value_name = "P")]
     point: String,
-    /// Explain the assumptions at the point instead: those that this profile suggests (osier run
-    /// --profile), and their exits
+    /// Explain instead the assumptions that this profile (osier run --profile) suggests at the
+    /// point, and their exits
     #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry", "direction"])]
     speculate: Option<PathBuf>,
     #[command(flatten)]
@@ -74,9 +74,8 @@ pub(super) struct Args {
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// Format of the explanation; the keys of JSON are those of osier::schema::Explanation, with
-    /// --speculate of osier::schema::SpeculationExplanation, and where code is inlined of
-    /// osier::schema::InliningExplanation
+    /// Format of the explanation; osier::schema documents the keys of JSON: Explanation, with
+    /// --speculate SpeculationExplanation, and where code is inlined InliningExplanation
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
     /// Write to this file instead of standard output
@@ -154,8 +153,8 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
 /// Explains one point of a function with inlined code and writes the explanation.
 ///
 /// # Errors
-/// If another level is asked about than such versions have mappings at, neither version has the
-/// point, or the output cannot be written.
+/// If such versions have no mappings at the level, neither version has the point, or the output
+/// cannot be written.
 fn inlining(
     args: &Args,
     (loaded, source): (&Loaded, &Source),
@@ -167,7 +166,7 @@ fn inlining(
     let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
     let made = inline_in_steps(module, func, plan, &landings, &mut NoObserver);
-    // The plan inlines calls, and a copy that the checker refuses is a bug of ours.
+    // The plan inlines calls, and a copy that the checker rejects is a bug of ours.
     let (made, steps) = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
     let (headings, lines) = (args.direction.headings(), source.lines());
     let question = InliningQuestion { point: &args.point, headings, lines };

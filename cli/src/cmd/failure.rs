@@ -12,7 +12,8 @@ pub(super) const INTERRUPTED: u8 = 130;
 pub(super) enum CommandFailure {
     /// The program that the command ran failed, or a check failed.
     Program(String),
-    /// The program ended with this status, which becomes that of the command, without a message.
+    /// The program ended with this status. The command ends with the same status, without a
+    /// message.
     Exited(u8),
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
@@ -29,8 +30,9 @@ impl CommandFailure {
         CommandFailure::Input(message.to_string())
     }
 
-    /// The program ended with a status other than 0. Its low 8 bits count, as in a shell. Where
-    /// they are 0, the status is 1, so that no failure looks like success.
+    /// The program ended with a status other than 0. The command ends with the low 8 bits, like a
+    /// program in a shell. If they are 0, the command ends with 1, so that no failure looks like
+    /// success.
     pub(super) fn exited(status: i32) -> CommandFailure {
         CommandFailure::Exited((status as u8).max(1))
     }

@@ -69,7 +69,7 @@ pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailur
     }
 }
 
-/// As [`load`], with the lines of the source if the module has debug info.
+/// Like [`load`], with the lines of the source if the module has debug info.
 ///
 /// # Errors
 /// As [`load`].
@@ -101,7 +101,7 @@ pub(super) struct Sourced {
     pub(super) source: Source,
 }
 
-/// The source of a module, as far as its debug info tells.
+/// The source of a module, according to its debug info.
 #[derive(Debug)]
 pub(super) struct Source {
     /// The path of the module.
@@ -115,8 +115,8 @@ impl Source {
         self.map.as_ref().map(|map| map as &dyn Lines)
     }
 
-    /// Writes to standard error which debug info was left out, and why. To be called after the
-    /// lines are read.
+    /// Writes the ignored debug info and the reasons to standard error. Call this after the lines
+    /// are read.
     pub(super) fn tell_notes(&self) {
         for note in self.map.iter().flat_map(SourceMap::notes) {
             tell(&format!("{}: debug info left out: {note}", self.name));

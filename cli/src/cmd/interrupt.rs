@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A flag that Ctrl-C raises.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CtrlC {
-    /// Raised by every signal. Its handler comes first: a signal that arrives before the others are
-    /// there is not lost
+    /// Raised by every signal. Its handler comes first: a signal that arrives before the other
+    /// handlers are installed is not lost
     /// (`an_interrupted_report_covers_complete_functions_and_writes_no_file`).
     seen: Arc<AtomicBool>,
-    /// Raised by a signal once all handlers are there. The next signal ends the process.
+    /// Raised by a signal once all handlers are installed. The next signal ends the process.
     raised: Arc<AtomicBool>,
 }
 

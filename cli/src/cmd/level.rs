@@ -18,10 +18,10 @@ pub(super) fn parser() -> impl TypedValueParser<Value = Level> {
     })
 }
 
-/// Checks that a level is that of versions with inlined code.
+/// Checks that versions with inlined code have mappings at a level.
 ///
 /// # Errors
-/// If it is another one.
+/// If they lack mappings at the level.
 pub(super) fn of_inlined(level: Level) -> Result<(), CommandFailure> {
     match level {
         Level::Avail => Ok(()),

@@ -1,4 +1,4 @@
-//! The options that set [`osier::Limits`]. Their defaults are those of the library.
+//! The options that set [`osier::Limits`], with the defaults of the library.
 
 use osier::Limits;
 

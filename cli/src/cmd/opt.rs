@@ -111,7 +111,7 @@ fn write(args: &Args, text: &str) -> Result<(), CommandFailure> {
 /// The selected output of a pipeline that inlines.
 ///
 /// # Errors
-/// If the mappings of another level are selected than such versions have.
+/// If such versions have no mappings at the selected level.
 fn inlined(
     args: &Args,
     (module, lines): (&Module, Option<&dyn Lines>),
@@ -128,10 +128,10 @@ fn inlined(
     let landings = CalleeLandings::new(module, plan);
     let (mut text, mut landed) = (String::new(), BTreeSet::new());
     for (func, base) in selected {
-        // Asked first, so that a file has the ids that `osier check` draws.
+        // Call this first, so that a file has the ids that `osier check` draws.
         let is_plain = !plan.inlines(landings.callers(), *func, &mut NoObserver);
         if is_plain && args.emit != Emit::Listing {
-            // The version is that of the passes before the inlining.
+            // The version comes from the passes before the inlining.
             text += &emitted(args, &plan.first, (module, lines), base);
             continue;
         }
@@ -142,7 +142,7 @@ fn inlined(
                 text += &format!("func @{}: {why}\n", base.name());
                 continue;
             }
-            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            // A copy that the checker rejects is a bug of ours, not a property of the program.
             Err(error) => panic!("@{}: {error}", base.name()),
         };
         match args.emit {
@@ -190,8 +190,8 @@ fn with_landings(
     file + functions
 }
 
-/// The selected output for one function. A module is printed as the whole pipeline makes it. All
-/// other output is about the version with entries, as in `osier report` and `osier explain`.
+/// The selected output for one function. For a module, the function as the whole pipeline makes it.
+/// All other output describes the version with entries, like `osier report` and `osier explain`.
 fn emitted(
     args: &Args,
     pipeline: &Pipeline,

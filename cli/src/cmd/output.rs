@@ -21,8 +21,8 @@ impl Output {
         path.filter(|path| path != Path::new("-")).map_or(Output::Stdout, Output::File)
     }
 
-    /// Checks that results can be written to these paths. A command asks before its work. Creates
-    /// the temporary file of each, and removes it.
+    /// Checks that results can be written to these paths, before the work of a command. Creates the
+    /// temporary file of each path, and removes it.
     ///
     /// # Errors
     /// If a path has no folder, or the folder takes no file.
@@ -136,8 +136,8 @@ fn end_of_links(path: &Path) -> std::io::Result<PathBuf> {
     Err(std::io::Error::other("too many symbolic links"))
 }
 
-/// The permissions for the new file: those of the file it replaces, or else the usual ones within
-/// the umask. Temporary files would otherwise be private to the user.
+/// The permissions for the new file: the permissions of the replaced file, or else the default
+/// permissions within the umask. Temporary files would otherwise be private to the user.
 #[cfg(unix)]
 fn permissions(path: &Path) -> std::fs::Permissions {
     use std::os::unix::fs::PermissionsExt;

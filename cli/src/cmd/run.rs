@@ -52,8 +52,8 @@ pub(super) struct Args {
     /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = RunEngine::Interp)]
     engine: RunEngine,
-    /// NaNs that arithmetic in native code gives: the canonical one, as in the interpreter, or that
-    /// of the processor; only with --engine jit or tiered [default: canonical]
+    /// NaNs that arithmetic in native code gives: the canonical NaN of the interpreter, or the
+    /// processor's; only with --engine jit or tiered [default: canonical]
     #[arg(long, value_enum, value_name = "NANS")]
     nans: Option<NansOption>,
     /// Optimize first: a pipeline, or passes separated by commas; O3 inlines
@@ -66,17 +66,17 @@ pub(super) struct Args {
     /// loads that are constant; not with --engine tiered or --pipeline
     #[arg(long, value_name = "OUT", conflicts_with = "pipeline")]
     profile: Option<PathBuf>,
-    /// Optimize a function after N calls of it, or N visits of a loop header in it; without the
-    /// option, costs decide, and the base is compiled first; only with --engine tiered
+    /// Optimize a function after N of its calls, or N visits of one of its loop headers; without
+    /// the option, costs decide, and the base is compiled first; only with --engine tiered
     #[arg(long, value_name = "N")]
     hot: Option<u32>,
     /// Let the run wait for code, so that equal runs compile equal code; otherwise a second thread
-    /// compiles while the run goes on; only with --engine tiered, and implied by --speculate,
-    /// by --fuel and by a machine with one processor
+    /// compiles while the run continues; only with --engine tiered, and implied by --speculate, by
+    /// --fuel and by a machine with one processor
     #[arg(long)]
     on_the_spot: bool,
-    /// Print a time line of the tiers on standard error: which code the run asked for and why, when
-    /// it was made, and when the run entered it; only with --engine tiered
+    /// Print a time line of the tiers on standard error: the code that the run requested and why,
+    /// when it was made, and when the run entered it; only with --engine tiered
     #[arg(long)]
     trace_tiers: bool,
     /// Make hot functions assume what this profile suggests (osier run --profile), or without a
@@ -113,7 +113,7 @@ struct Call {
 ///
 /// # Errors
 /// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
-/// exceeds a limit, or exits with a status other than 0, which becomes that of the command.
+/// exceeds a limit, or exits with a status other than 0, which becomes the status of the command.
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if args.hot.is_some() && args.engine != RunEngine::Tiered {
         return Err(CommandFailure::input("--hot requires --engine tiered"));
@@ -161,7 +161,7 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     if let Some(out) = &args.stats {
         write_stats(out.clone(), &stats)?;
     }
-    // A program that failed has a profile up to there.
+    // A failed program has a profile up to its failure.
     if let (Some(out), Some(profile)) = (&args.profile, profile) {
         Output::to(Some(out.clone())).write(&profile.write(&module))?;
     }
@@ -222,8 +222,8 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, CommandFai
     Ok(Call { func, args, prints_results: true })
 }
 
-/// A failure that lists functions of the module: those that it exports, or if it exports none, all
-/// that have a body.
+/// A failure that lists functions of the module: the exported functions, or without exports, all
+/// functions with a body.
 fn no_function(what: &str, module: &Module) -> CommandFailure {
     const SHOWN: usize = 20;
     let functions = module.exports.iter().filter(|export| export.func().is_some());
@@ -242,7 +242,7 @@ fn no_function(what: &str, module: &Module) -> CommandFailure {
 /// The outcome of a run, or the reason why an engine could not continue it.
 type ProgramEnd = Result<Outcome, String>;
 
-/// A run, and its profile if one was asked for.
+/// A run, and its profile if the options request one.
 struct Executed {
     ended: ProgramEnd,
     profile: Option<Profile>,
@@ -319,7 +319,7 @@ fn place((module, source): (&Module, &Source), outcome: &Outcome) -> Option<Stri
     if !body.has_inst(inst) {
         return None;
     }
-    // Passes may have made the body. What they added has ids of its own, which have no lines.
+    // Passes may have made the body. Added instructions have new ids, without lines.
     let line = line_of(source.lines(), site.func, inst);
     source.tell_notes();
     let line = line.map_or(String::new(), |line| format!(" at {line}"));

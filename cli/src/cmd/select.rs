@@ -61,7 +61,7 @@ impl Selection {
     }
 }
 
-/// The first three of so many names, each up to its sixtieth character.
+/// The first three of `count` names, each up to its sixtieth character.
 fn some<'n>(names: impl IntoIterator<Item = &'n String>, count: usize) -> String {
     let quoted = |name: &String| format!("{:?}", name.chars().take(60).collect::<String>());
     let mut shown: Vec<String> = names.into_iter().take(3).map(quoted).collect();
@@ -71,8 +71,8 @@ fn some<'n>(names: impl IntoIterator<Item = &'n String>, count: usize) -> String
     shown.join(", ")
 }
 
-/// The function with this name, which may start with `@`, or else the one exported under it: the
-/// name of a function is what reports print.
+/// The function with this name, which may start with `@`, or else the function exported under this
+/// name. Reports print the name of the function.
 ///
 /// # Errors
 /// If the module lacks the function or imports it.

@@ -1,5 +1,5 @@
-//! Measures the time of each kind of step. The library reads no clock: it reports the steps that it
-//! begins, and the stopwatch here observes them.
+//! Measures the time of each kind of step. The library reads no clock: it reports the beginning of
+//! steps, which this stopwatch observes.
 
 use osier::driver::{Observer, Step};
 use std::time::Instant;

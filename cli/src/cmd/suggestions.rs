@@ -1,4 +1,4 @@
-//! The options of `--speculate`, and the profile that it names.
+//! The options of `--speculate`, and the profile that the option names.
 
 use super::failure::CommandFailure;
 use super::input;
@@ -26,7 +26,7 @@ pub(super) struct SuggestionOptions {
 /// Values that assumptions keep as operands
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum PinOption {
-    /// Those that exits turn out to lack
+    /// The values that exits turn out to lack
     OnDemand,
     /// None
     Never,
@@ -44,7 +44,7 @@ impl SuggestionOptions {
         }
     }
 
-    /// Which assumptions to suggest.
+    /// The selection of assumptions to suggest.
     pub(super) fn options(&self) -> SuggestOptions {
         let visits = self.visits;
         match self.every {

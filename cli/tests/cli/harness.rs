@@ -44,7 +44,8 @@ impl Ended {
     }
 }
 
-/// A process that a test started. Dropping it kills the process, so a test that fails leaves none.
+/// A process that a test started. Dropping it kills the process, so a failing test leaves no
+/// process behind.
 pub(crate) struct Running(Child);
 
 impl Running {
@@ -103,7 +104,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs a command without input and returns its outputs, except those that it directs elsewhere.
+/// Runs a command without input and returns its outputs, except redirected ones.
 pub(crate) fn output(command: &mut Command) -> Output {
     Running::start(command).output()
 }

@@ -105,8 +105,8 @@ fn a_mapping_is_judged_for_the_functions_asked_for() {
     assert!(long.stderr.len() < 400, "quotations are truncated");
 }
 
-/// The verdicts are those of the mapping as it is read: the entry that was changed is refused, and
-/// all entries are if the certificate is.
+/// The verdicts judge the mapping of the file: the changed entry is refused, and with a damaged
+/// certificate all entries are.
 #[test]
 fn each_entry_of_a_damaged_mapping_has_a_verdict() {
     let folder = scratch();

@@ -234,7 +234,7 @@ fn shown(marker: &str) -> String {
     if parts[0].ends_with(".rs") { unindented(&text) } else { text }
 }
 
-/// A manual with every marked block as it ought to be, the number of such blocks, and those that
+/// A manual with every marked block made anew, the number of such blocks, and the blocks that
 /// differ.
 fn checked(manual: &str) -> (String, usize, Vec<String>) {
     let (mut right, mut count, mut differ) = (String::new(), 0, Vec::new());

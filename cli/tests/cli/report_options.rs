@@ -191,7 +191,7 @@ fn a_report_against_itself_has_not_changed() {
     assert!(text.contains("none has more or fewer points without an entry"), "{text}");
 }
 
-/// `O2,thread` loses points against `O2`, and the other way round wins them.
+/// `O2,thread` loses points against `O2`, and `O2` gains them against `O2,thread`.
 #[test]
 fn lost_and_gained_points_are_named_by_function_and_cause() {
     let folder = scratch();

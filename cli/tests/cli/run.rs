@@ -297,7 +297,7 @@ fn stats_include_the_time_of_optimizing_hot_code() {
     assert!(seconds(&["jit"])["optimize"].is_null(), "nothing is optimized");
 }
 
-/// The loop asks at its second visit, and the run enters what is made for it.
+/// The loop requests code at its second visit, and the run enters this code.
 #[test]
 fn tiered_runs_tell_what_they_compile_and_why() {
     let run = |options: &[&str]| {
@@ -330,7 +330,8 @@ fn tiered_runs_tell_what_they_compile_and_why() {
     assert!(refused.stderr.contains("--trace-tiers requires --engine tiered"));
 }
 
-/// The profile beside the sessions is the one that a run writes, so that these show real figures.
+/// The profile beside the sessions equals the profile that a run writes, so that sessions show real
+/// figures.
 #[test]
 fn a_profile_is_written() {
     let folder = scratch();

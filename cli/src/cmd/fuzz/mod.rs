@@ -115,7 +115,7 @@ pub(super) struct Args {
     /// File that WebAssembly programs read as their standard input
     #[arg(long, value_name = "FILE")]
     stdin: Option<PathBuf>,
-    /// Format of the figures; the keys of JSON are those of osier_fuzz::FuzzReport
+    /// Format of the figures; osier_fuzz::FuzzReport documents the keys of JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
     /// Fail when the figures of generated programs fall below the floors
@@ -127,9 +127,8 @@ pub(super) struct Args {
     /// Engine that makes the transitions
     #[arg(long, value_enum, default_value_t = FuzzEngine::Interp)]
     engine: FuzzEngine,
-    /// NaNs that arithmetic gives: the canonical one, or that of the processor; with the latter,
-    /// programs observe none, and values are compared but for the bits of NaNs (--engine jit)
-    /// [default: canonical]
+    /// NaNs that arithmetic gives: the canonical NaN, or the processor's; with the latter, programs
+    /// observe no NaN, and comparisons ignore the bits of NaNs (--engine jit) [default: canonical]
     #[arg(long, value_enum)]
     nans: Option<NansOption>,
     /// Judge only these cases and write lines for the parent process
@@ -222,8 +221,8 @@ impl Args {
         }
     }
 
-    /// Whether the command generates programs. It does so if a limit for generated programs is set,
-    /// or if neither a corpus nor wasm-smith is asked for.
+    /// Whether the command generates programs: if a limit for generated programs is set, or if the
+    /// options select neither a corpus nor wasm-smith.
     fn generates(&self) -> bool {
         let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
         limited || (self.corpus.is_empty() && self.smith.is_none())

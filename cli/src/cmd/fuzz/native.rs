@@ -72,7 +72,7 @@ enum ChildLine {
     Done(Box<CaseResult>),
     /// The input with this number is not a program for this compiler.
     Refused(u64),
-    /// The source has no case with this number or a higher one.
+    /// The source ends before this number.
     End,
 }
 
@@ -431,7 +431,8 @@ mod tests {
         (shares, results, last, error)
     }
 
-    /// A case all of whose runs a limit ended has no native runs, and yet counts of compiled code.
+    /// If a limit ends all runs of a case, it has no native runs, but still counts of compiled
+    /// code.
     #[test]
     fn all_figures_of_a_case_survive_the_way_from_a_child() {
         let mut figures = Figures { programs: 1, pairs: 3, entries_armed: 5, ..Figures::default() };

@@ -1,5 +1,5 @@
-//! Random WebAssembly modules of `wasm-smith` as cases of the fuzzer. That generator is independent
-//! of this compiler, so imported modules have shapes that our own generator does not produce.
+//! Random WebAssembly modules of `wasm-smith` as cases of the fuzzer. `wasm-smith` is independent
+//! of this compiler: imported modules have shapes that our own generator does not produce.
 
 use fuzz::{CampaignOptions, CaseSource, Drawn};
 use ir::{Func, Module};

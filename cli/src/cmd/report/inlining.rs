@@ -31,7 +31,7 @@ pub(super) fn report(
         match inline(module, funcs[base.name()], plan, &landings, stopwatch) {
             Ok(made) => Some(report::inlined_function(&made)),
             Err(NotInlined::NoCall) => None,
-            // A copy that the checker refuses is a bug of ours, and no property of the program.
+            // A copy that the checker rejects is a bug of ours, not a property of the program.
             Err(error) => panic!("@{}: {error}", base.name()),
         }
     };

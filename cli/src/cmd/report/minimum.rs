@@ -49,10 +49,11 @@ impl Minima {
         self.dynamic
     }
 
-    /// Checks that a report on inlined code has these shares: it has one level and no profile.
+    /// Checks that a report on inlined code, with its single level and without a profile, has these
+    /// shares.
     ///
     /// # Errors
-    /// If it lacks one.
+    /// If the report lacks a share.
     pub(super) fn check_inlined(&self) -> Result<(), CommandFailure> {
         let other = self.shares.iter().find(|(level, _)| LEVELS[*level] != level::DEFAULT);
         let refused = |what: &str| {
@@ -81,7 +82,7 @@ pub(super) struct MeasuredShares<'r> {
     directions: Vec<Direction<'r>>,
 }
 
-/// The points that share a minimum, and their share in percent at a level: of points, or of visits.
+/// The points under one minimum, and their share in percent at a level: of points, or of visits.
 /// `None` if no point ran.
 struct Direction<'r> {
     name: &'static str,
@@ -122,11 +123,11 @@ impl<'r> MeasuredShares<'r> {
     }
 }
 
-/// Compares the shares of all points with the lowest that pass, and tells on standard error which
-/// are below.
+/// Compares the shares of all points with the lowest that pass, and lists the lower shares on
+/// standard error.
 ///
 /// # Errors
-/// If one is below, or the reports are those of an interrupted command.
+/// If a share is too low, or the command was interrupted.
 pub(super) fn check<'r>(
     minima: &[Minima],
     reports: impl IntoIterator<Item = MeasuredShares<'r>>,

@@ -38,7 +38,7 @@ use std::time::Instant;
 enum ReportFormat {
     /// For people, at most 80 columns
     Text,
-    /// For programs; the keys are those of osier::schema::Report
+    /// For programs; osier::schema::Report documents the keys
     Json,
     /// A page for a browser: figures, plots, and a view of each function
     Html,
@@ -70,16 +70,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "OLD")]
     against: Option<PathBuf>,
     /// Exit with status 1 if a share of points with an entry is lower, in either direction: levels
-    /// and percentages, as in avail=99,live_e=80; with dynamic in the list, the shares count each
+    /// and percentages, such as avail=99,live_e=80; with dynamic in the list, the shares count each
     /// point as often as it ran
     #[arg(long, value_name = "SHARES", value_parser = Minima::parse)]
     min: Vec<Minima>,
     /// Test the blame at N points without an entry: run the pipeline again without the rewrite to
-    /// blame, and look whether the point then has one; search a set of rewrites where it has none,
-    /// and count these points at the passes found
+    /// blame, and look whether the point then has an entry; if not, search a set of rewrites to
+    /// blame, and count the points at the passes found
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "200")]
     blame_check: Option<u32>,
-    /// Report on assumptions instead: those that this profile suggests (osier run --profile), and
+    /// Report instead on the assumptions that this profile (osier run --profile) suggests, and
     /// their exits
     #[arg(long, value_name = "PROFILE", conflicts_with_all = ["level", "no_retry", "profile", "against", "min", "blame_check"])]
     speculate: Option<PathBuf>,
@@ -113,7 +113,7 @@ impl Args {
     /// The pipeline that inlines.
     ///
     /// # Errors
-    /// If there are others, or options that reports on inlined code do not have.
+    /// If the options name further pipelines, or options that reports on inlined code lack.
     fn inlining_plan(&self) -> Result<&InlinePlan, CommandFailure> {
         let refused = |what| Err(CommandFailure::input(format!("{what}, as yet")));
         let given = [
@@ -134,7 +134,7 @@ impl Args {
     /// Checks that no pipeline is given twice.
     ///
     /// # Errors
-    /// If one is.
+    /// If a pipeline is given twice.
     fn check_pipelines(&self) -> Result<(), CommandFailure> {
         let mut seen = BTreeSet::new();
         match self.pipeline.iter().map(names).find(|names| !seen.insert(names.clone())) {
@@ -149,7 +149,7 @@ impl Args {
     /// Checks that shares of visits have a profile.
     ///
     /// # Errors
-    /// If they have none.
+    /// If they lack a profile.
     fn check_minima(&self) -> Result<(), CommandFailure> {
         let is_without = self.min.iter().any(Minima::is_dynamic) && self.profile.is_none();
         match is_without {
@@ -158,7 +158,7 @@ impl Args {
         }
     }
 
-    /// Where the report goes. That of an interrupted command replaces no file.
+    /// The destination of the report. The report of an interrupted command replaces no file.
     fn output(&self, interrupted: bool) -> Output {
         Output::to(if interrupted { None } else { self.output.clone() })
     }
@@ -173,8 +173,8 @@ fn names(plan: &PassPlan) -> Vec<String> {
     plan.names().into_iter().map(str::to_owned).collect()
 }
 
-/// Writes the report on a module. After Ctrl-C the report covers the functions that were complete
-/// by then. It goes to standard output, so that it does not replace the contents of a file.
+/// Writes the report on a module. After Ctrl-C, the report covers the functions that were complete
+/// by then, and goes to standard output instead of replacing a file.
 ///
 /// # Errors
 /// If an input cannot be read, no function is selected, the output cannot be written, or a share is
@@ -238,7 +238,7 @@ impl Past {
     /// Reads the document.
     ///
     /// # Errors
-    /// If it cannot be read, is no report, or has none on these pipelines.
+    /// If the document cannot be read, is no report, or lacks a report on these pipelines.
     fn read(path: &Path, pipelines: &[&Pipeline]) -> Result<Past, CommandFailure> {
         let name = path.display().to_string();
         let reports = report::read_past(&input::read_text(path)?);
@@ -331,8 +331,8 @@ impl PlainReports<'_> {
         functions.iter().flat_map(|each| each[column].gaps.iter().copied()).collect()
     }
 
-    /// The tests of blame that the option asks for, by pipeline. The figures then count each point
-    /// that was tested at the pass that the test blames.
+    /// The tests of blame that the option requests, by pipeline. The figures then count each tested
+    /// point at the pass that the test blames.
     ///
     /// # Errors
     /// If threads cannot be started.
@@ -381,7 +381,7 @@ impl PlainReports<'_> {
         made.collect()
     }
 
-    /// Compares a report with the older one on its pipeline.
+    /// Compares a report with the older report on its pipeline.
     fn compare(&self, report: &mut Report) {
         let Some(Past { path, reports }) = &self.past else { return };
         let selected = self.selected.as_ref();

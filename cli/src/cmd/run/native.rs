@@ -25,7 +25,7 @@ use std::time::Instant;
 /// use.
 const STACK: usize = 512 << 20;
 
-/// Records each compiled piece of code, the times of compiling it, and what becomes of assumptions.
+/// Records each compiled piece of code, the times of compiling it, and the fate of assumptions.
 #[derive(Clone)]
 struct Log {
     started: Instant,
@@ -191,7 +191,7 @@ fn run(
     }
     if engine == RunEngine::Tiered {
         let mut figures = std::mem::take(&mut made.tiers.figures);
-        // The loops of all functions are found for this.
+        // This finds the loops of all functions.
         if args.stats.is_some() {
             figures.visits = tiers::visits(module, vm.visits());
         }
@@ -204,28 +204,29 @@ fn run(
     Ok(Executed { ended: outcome.map_err(|error: RunError| error.to_string()), profile })
 }
 
-/// The policy that the options ask for.
+/// The policy that the options select.
 fn policy(args: &Args, log: Log) -> Tiered<Log> {
     let pipeline = match &args.pipeline {
         Some(PassPlan::Passes(pipeline)) => pipeline.clone(),
         _ => Pipeline::default(),
     };
-    // Assumptions are worth their passes alone, and need some visits.
+    // Only optimized code uses assumptions, and suggestions need some visits.
     let hot = args.hot.or_else(|| args.speculate.is_some().then_some(HOT));
     let listener = log.listener();
     let policy = match hot {
         Some(hot) => Tiered::new(hot, pipeline, log),
         None => Tiered::by_costs(Costs::MEASURED, pipeline, log),
     };
-    // A record of all steps that nobody reads would grow with the run.
+    // Do not record steps without a reader: the record would grow with the run.
     match args.trace_tiers || args.stats.is_some() {
         true => policy.listening(listener),
         false => policy,
     }
 }
 
-/// Whether the run waits for code. With fuel, because fuel ends where the instructions that each
-/// version pays for say. On one processor, because a second thread would only take its time.
+/// Whether the run waits for code. It waits with fuel, because the place where fuel ends depends on
+/// the versions that ran. It waits on one processor, because a second thread would only take its
+/// time.
 fn waits(args: &Args) -> bool {
     let is_alone = std::thread::available_parallelism().is_ok_and(|threads| threads.get() == 1);
     args.on_the_spot || args.run_limits.limits().fuel != u64::MAX || is_alone

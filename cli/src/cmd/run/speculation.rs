@@ -11,10 +11,10 @@ use osier::speculate::{Assumption, Observed, Speculative, SuggestOptions, Sugges
 use osier::tiers::{Observer, Tiered};
 use std::collections::BTreeMap;
 
-/// The policy with the assumptions that the options ask for.
+/// The policy with the assumptions that the options select.
 ///
 /// # Errors
-/// If the profile cannot be read, or is none of the module.
+/// If the profile cannot be read, or belongs to another module.
 pub(super) fn speculating<O: Observer>(
     args: &Args,
     module: &Module,
@@ -40,7 +40,7 @@ pub(super) fn speculating<O: Observer>(
     Ok(tiered.speculating(assume.into_iter().filter(|(_, list)| !list.is_empty()).collect()))
 }
 
-/// The assumptions of a run, and what became of them.
+/// The assumptions of a run, and their fates.
 #[derive(Default)]
 pub(super) struct AssumptionRecord {
     /// By function and instruction of the last version that assumes: the assumption.

@@ -52,8 +52,8 @@ fn variable(text: &str) -> Result<(String, String), String> {
 }
 
 impl HostOptions {
-    /// The WASI host of a program. Its standard output is that of this process and is flushed after
-    /// every write of the program.
+    /// The WASI host of a program. It writes to the standard output of this process, which is
+    /// flushed after every write.
     ///
     /// # Errors
     /// If a directory cannot be opened.

@@ -1,4 +1,4 @@
-//! `osier run --engine tiered`: what the tiers do, for `--stats` and `--trace-tiers`.
+//! `osier run --engine tiered`: the steps of the tiers, for `--stats` and `--trace-tiers`.
 
 use crate::cmd::failure::print;
 use ir::{Module, Point};
@@ -15,12 +15,12 @@ const NAME: usize = 24;
 #[derive(Default)]
 pub(super) struct TierRecord {
     pub(super) figures: RunTiering,
-    /// The position of the last order of each code that was asked for.
+    /// The position of the last order for each requested code.
     orders: BTreeMap<(ir::Func, Option<Point>, CodeTier), usize>,
     paused: Option<f64>,
     /// When the longest pause began.
     longest_at: f64,
-    /// All steps but pauses.
+    /// All steps except pauses.
     steps: Vec<(f64, TierEvent)>,
 }
 

@@ -1,4 +1,4 @@
-//! What `osier run` tells profilers and debuggers about native code.
+//! The output of `osier run` about native code for profilers and debuggers.
 
 use crate::cmd::failure::CommandFailure;
 use clap::ValueEnum;
@@ -82,7 +82,7 @@ fn new_file(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    // Not through a link that somebody has put there meanwhile: `/tmp` is everybody's.
+    // Do not follow a link that another user has put there: `/tmp` is writable for everybody.
     File::options().read(true).write(true).create_new(true).open(path)
 }
 
@@ -95,7 +95,7 @@ fn opened<T>(path: &Path, made: io::Result<T>) -> Result<T, CommandFailure> {
 pub(super) struct Tools {
     observers: Vec<Arc<dyn CodeObserver>>,
     map: Option<(PathBuf, Arc<PerfMap<File>>)>,
-    /// The mapping stays until the end, so that perf notes it whenever it begins to record.
+    /// The mapping stays until the end, so that perf finds it whenever it begins to record.
     dump: Option<(PathBuf, Arc<JitDump<File>>, ExecutableView)>,
 }
 
