@@ -29,7 +29,7 @@ const HELPER_STACK: usize = 512 << 10;
 const LEAF_STACK: usize = LEAF_FRAME as usize + 8 * abi::MOST_ARGUMENTS + (15 << 10);
 
 /// Code to enter, without a reference: the table keeps it until the jump, since no safe point comes
-/// in between ([`super::frames`]). A count up and down for each run would take as long as a call.
+/// in between ([`super::reclaim`]). A count up and down for each run would take as long as a call.
 #[derive(Clone, Copy)]
 pub(super) struct EnteredCode {
     entry: *const u8,
@@ -356,7 +356,7 @@ unsafe fn enter(
     // SAFETY: the context begins with the entry state (asserted below) and lives as long as the
     // state, and its fields are cells. The last use of `state` comes before, so helpers alone have
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
-    // all code that may be reached or returned to (`super::frames`); the engine keeps all stubs.
+    // all code that may be reached or returned to (`super::reclaim`); the engine keeps all stubs.
     // The code is installed, or the table has kept it since the last safe point (`ascend`).
     // `values` has a word for each parameter, and a word for each result. Helpers run inside
     // `guard`, so they never unwind.

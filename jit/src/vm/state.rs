@@ -112,7 +112,7 @@ impl VmState {
     }
 
     /// Frees retired code. Does nothing during a run, which may have frames in such code: safe
-    /// points ([`super::frames`]) and the end of the run free it.
+    /// points ([`super::reclaim`]) and the end of the run free it.
     pub(super) fn sweep(&mut self) {
         if self.run.is_none() && self.table.retired() > 0 {
             self.table.free_retired(&BTreeSet::new());

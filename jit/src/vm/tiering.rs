@@ -386,7 +386,7 @@ impl VmState {
 
     /// Asks the tiering, which gets access to this state. A panic of the tiering passes, after the
     /// tiering is back in its place. Each question is a safe point: the caller holds references to
-    /// the code that it needs afterwards ([`super::frames`]).
+    /// the code that it needs afterwards ([`super::reclaim`]).
     pub(super) fn ask<R>(
         &mut self,
         question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
