@@ -16,7 +16,7 @@ pub(super) fn visits(profile: &FunctionProfile, base: &Function) -> Vec<u64> {
     };
     add(&mut visits, base.entry(), profile.calls);
     // Each block has at most one edge by a `jump`, so these edges form trees that lead to a root or
-    // to a cycle. A block hands its visits on after it has received all of them.
+    // to a cycle. A block passes its visits on after it has received them all.
     let mut awaited = vec![0u32; base.block_bound()];
     for block in base.blocks() {
         let targets = base.successors(block);

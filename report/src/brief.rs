@@ -31,7 +31,7 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
     }
     if let Some(against) = &report.against {
         all.extend(comparison::sections_within(against, CAUSES, usize::MAX));
-        // The table of sizes is the last one, behind those of causes and functions.
+        // The tables of causes, of functions and of sizes come last, in this order.
         let [causes, functions] = [all.len() - 3, all.len() - 2];
         all.push(Section::Terms(legend()));
         return fitted(all, &[functions, causes]);

@@ -85,7 +85,7 @@ fn compared(
         functions: compared_functions(&sides, level),
         base: Change { old: sums[0].base, new: sums[1].base },
         opt: Change { old: sums[0].opt, new: sums[1].opt },
-        // The times of a document are those of all its functions.
+        // The times of a document cover all of its functions.
         time: selected.is_none().then_some(Change { old: before.time, new: after.time }),
     }
 }

@@ -25,7 +25,7 @@ pub fn pipeline_name(passes: &[String]) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut rest = passes;
     while let Some((first, behind)) = rest.split_first() {
-        // The longest list that has a name, as in `O2,thread`.
+        // The longest prefix with a name. Example: `O2,thread` begins with `O2`.
         let named = (2..=rest.len().min(passes::registry::longest()))
             .rev()
             .find_map(|count| Some((passes::registry::name_of(&rest[..count])?, &rest[count..])));

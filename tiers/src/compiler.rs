@@ -218,7 +218,7 @@ impl<O: Observer> Compiler<O> {
             self.versions.insert(place.key(), TierVersion::new(derived));
             return;
         }
-        // The program waits for this code, so passes are not verified here. The checker still
+        // The program waits for this code, so do not verify the passes here. The checker still
         // judges every entry before a run uses it.
         let Place { module, base, .. } = place;
         let derived =

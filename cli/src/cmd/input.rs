@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> Result<Input, CommandFailure> {
 fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
     let read_all = |from: &mut dyn Read| {
         let mut bytes = Vec::new();
-        // One byte beyond the limit shows that the input is too large without reading all of it.
+        // One byte beyond the limit shows that the input is too large; the rest need not be read.
         from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
         Ok(bytes)
     };

@@ -334,7 +334,7 @@ impl Following {
         if !self.made.contains_key(&key) {
             let made = self.make(tier, place)?;
             self.made.insert(key, made);
-            // A stress switch names its points, so it may not lose any to the budget.
+            // A stress switch names its points, so the budget must not remove a point.
             if !self.spent && self.continuations >= CONTINUATIONS && !self.stress.is_on() {
                 self.spent = true;
                 self.disarm(false);

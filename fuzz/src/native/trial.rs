@@ -264,7 +264,7 @@ impl<'c> Trial<'c> {
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
         let stress = self.case.stress;
         // The interpreter runs first, without transitions and with a limit on fuel. Native code may
-        // have no limit, so a program that does not end must not reach it.
+        // lack a limit, so an endless program must not reach native code.
         let Some(stayed) = lock().stayed(func, args, self.case.fuel) else {
             self.figures.exhausted += 1;
             return Ok(true);

@@ -115,8 +115,9 @@ fn a_near_call_reaches_another_chunk() {
     let callee = arena.place(&returning(7)).expect("there is memory");
     let filler: Vec<_> =
         (0..4).map(|_| arena.place(&vec![TRAP; CHUNK]).expect("there is memory")).collect();
-    // `call rel32` ends 5 bytes behind its beginning. Every piece is in reach of every other, so
-    // the distance is known before the place is: that of a piece of the same length.
+    // `call rel32` ends 5 bytes behind its beginning. Every piece is in reach of every other. The
+    // distance must be known before the code is placed: a spare piece of the same length gives the
+    // place.
     let spare = arena.place(&[TRAP; 6]).expect("there is memory");
     let start = spare.range().start;
     free(spare);

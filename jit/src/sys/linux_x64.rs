@@ -343,8 +343,8 @@ unsafe fn describe(
             (FaultKind::Memory, Some(address))
         }
         libc::SIGILL => {
-            // The compiler emits `ud2` alone to trap. Any other undefined instruction (say, one
-            // that this processor lacks) is not a trap of ours.
+            // The compiler emits `ud2` alone to trap. Any other undefined instruction (for example
+            // an instruction that this processor lacks) is no trap of native code.
             const UD2: [u8; 2] = [0x0f, 0x0b];
             // SAFETY: the processor has just decoded an instruction at `pc`, so its first byte is
             // readable. The second byte is read only if the first is 0x0f, which begins an opcode

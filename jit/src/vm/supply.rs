@@ -63,7 +63,7 @@ pub(super) fn provide(access: &mut RunAccess<'_>, func: Func, site: &Site) -> Re
             return Err(ended(access, missing));
         }
     };
-    // A nested run may have asked for the same function meanwhile.
+    // A nested run may have supplied the same function meanwhile.
     if !access.state().machine.awaits_body(func) {
         return Ok(());
     }

@@ -342,8 +342,8 @@ done:
         let cfg = Cfg::new(body);
         let forest = LoopForest::new(body, &cfg);
         let sizes: Vec<f64> = executed(&module, (body, &cfg, &forest)).into_values().collect();
-        // Outside: entry and done. The outer loop: head, half of left and of right, next. The
-        // inner loop: all of it.
+        // Outside: entry and done. The outer loop: head, half of left and of right, next. The inner
+        // loop: all of its instructions.
         assert_eq!(sizes, [3.0, 1.0 + 2.0 + 0.5 + 3.0, 3.0]);
         let mut places = Vec::new();
         counted(&module, func, |_, place| {

@@ -209,7 +209,7 @@ fn batch_by(
             Ok(ChildEnd::Died(at, how)) => (at, how),
             Err(error) => return (results, false, Some(error)),
         };
-        // Ctrl-C signals the whole process group, so children die of it. Their deaths are not
+        // Ctrl-C signals the whole process group, so children die, too. Their deaths are not
         // findings.
         if !stop() {
             let finding =
