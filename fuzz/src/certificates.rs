@@ -1,7 +1,7 @@
 //! The certificates oracle: the checker judges every entry of every built mapping, without a run.
 //!
-//! Composed entries are not judged here. They are correct if their parts are, and composition
-//! itself checks the values that they provide. A certificate between the two ends does not cover
+//! Composed entries are not judged here. A composed entry is correct if its parts are correct, and
+//! composition itself checks the provided values. A certificate between the two ends does not cover
 //! the versions in between.
 //!
 //! An entry that the checker leaves undecided is counted as dropped, and the later oracles judge it

@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicU32;
 
 /// The number of words in [`Context::signals`].
 pub(crate) const SIGNALS: usize = 64;
-/// The number of words in [`Context::flags`]: 8 KiB of a machine. A loop header of SQLite takes one
-/// each, some 2,000; points beyond test their cells.
+/// The number of words in [`Context::flags`]: 8 KiB of a machine. The loop headers of SQLite, about
+/// 2,000, take one word each. Further points test their cells instead.
 pub(crate) const FLAGS: usize = 2048;
 
 /// The number of globals whose bits the context itself holds while native code runs.

@@ -150,8 +150,8 @@ impl NativeCounts {
         Some(CallTargets { targets, others: self.word(at + TARGET_WORDS * MAX_TARGETS) })
     }
 
-    /// The bits that a load or read of a global gave whenever it executed. `None` if it has not
-    /// executed or gave different values, and for another instruction.
+    /// The bits that a load or read of a global gave whenever it executed. `None` if the
+    /// instruction has not executed, gave different values, or is no load or read of a global.
     pub fn steady_value(&self, inst: Inst) -> Option<u64> {
         match self.place(inst)? {
             CounterPlace { at, event: CountedEvent::Result } => self.steady(at),

@@ -226,9 +226,9 @@ impl Engine {
         )
     }
 
-    /// The stubs that calls of the function reach where the callee has no code. The engine makes
-    /// them here, not the machine, whose run would wait: a small program would wait for stubs
-    /// longer than it runs.
+    /// The stubs for calls of this function whose callee has no code. The engine makes them here,
+    /// not the machine, whose run would wait: a small program would wait for stubs longer than it
+    /// runs.
     fn lazy_stubs(&self, module: &Module, function: &Function) -> Result<LazyStubs, CompileError> {
         let called = |inst: Inst| match function.inst(inst).imm {
             Imm::Func(func) => Some(module.signature(func)),

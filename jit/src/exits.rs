@@ -279,8 +279,8 @@ mod tests {
     }
 
     proptest! {
-        /// Reading an exit gives the contents of its locations, for each return address that has an
-        /// exit, and for no other.
+        /// Reading gives the contents of the exit's locations for each return address of an exit,
+        /// and fails for all other addresses.
         #[test]
         fn stack_maps_read_what_they_describe(
             exits in btree_map(0..64u32, (any::<u32>(), vec(location(), 0..12)), 0..8),

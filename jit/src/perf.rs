@@ -24,7 +24,7 @@ impl<W: Write> RecordSink<W> {
         Mutex::new(RecordSink { out, error: None })
     }
 
-    /// Writes one record at once, so that the file is whole after each.
+    /// Writes one record in a single call, so that the file is whole after each record.
     fn write(&mut self, record: &[u8]) {
         if self.error.is_none() {
             let written = self.out.write_all(record).and_then(|()| self.out.flush());
@@ -39,7 +39,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Writes the symbol of each piece of code as a line: address, size, name. With a source, each
-/// place in it has a symbol of its own: `sum [version 5d1f09aa] sum.lang:12`.
+/// place in the source has a separate symbol: `sum [version 5d1f09aa] sum.lang:12`.
 pub struct PerfMap<W> {
     sink: Mutex<RecordSink<W>>,
     source: Option<Arc<dyn CodeSource>>,

@@ -109,8 +109,8 @@ impl Version {
         self.code.described()
     }
 
-    /// The counters, if the version counts ([`Engine::counting`]). They cover all events so far in
-    /// the version and in continuations into it.
+    /// The counters, if the version counts ([`Engine::counting`]). They count the events in the
+    /// version and in continuations into it.
     pub fn counters(&self) -> Option<&NativeCounts> {
         self.counters.as_deref()
     }
@@ -384,9 +384,9 @@ impl Engine {
         }))
     }
 
-    /// Compiles a version that makes assumptions, with a point before each that fires when it
-    /// fails. For each reachable assumption, `exits` returns the mapping whose entry the run takes.
-    /// The points have the order of the assumptions in reverse postorder. Cost: as
+    /// Compiles a version that makes assumptions. A point before each assumption fires when the
+    /// assumption fails. For each reachable assumption, `exits` returns the mapping whose entry the
+    /// run takes. The points have the order of the assumptions in reverse postorder. Cost: as
     /// [`Engine::version`].
     ///
     /// # Errors

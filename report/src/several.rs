@@ -96,7 +96,8 @@ fn figures(
     table.row(&format!("  points without entry, {name}"), gaps);
 }
 
-/// The points that each pipeline has lost and gained since the older report, if there is one.
+/// The points that each pipeline has lost and gained since the older report. `None` without an
+/// older report.
 fn changes(reports: &[&Report]) -> Option<TextTable> {
     let compared: Vec<&Report> =
         reports.iter().copied().filter(|report| report.against.is_some()).collect();

@@ -1,4 +1,4 @@
-//! The instructions that the interpreter has executed so far, and the code that they pay for.
+//! The instructions executed by the interpreter so far, and the code that pays off for them.
 
 use super::compiler::Goal;
 use super::costs::Costs;

@@ -72,7 +72,7 @@ figures! {
         pub delays: u64,
         /// The number of times that such a run entered native code in a loop.
         pub entered: u64,
-        /// The number of times that it left native code at a flag that another thread had set.
+        /// The number of times that such a run left native code at a flag set by another thread.
         pub flagged: u64,
         /// The number of compared values that agree except for the bits of NaNs.
         pub nans: u64,

@@ -11,8 +11,8 @@ use transition::VersionKey;
 use transition::mapping::Mapping;
 
 impl Following {
-    /// The end of a run from here that neither assumes nor makes transitions. `None` if a limit
-    /// ends it.
+    /// The end of a run from here without assumptions and transitions. `None` if a limit ends the
+    /// run.
     pub(super) fn stayed(&self, func: Func, args: &[u64], fuel: u64) -> Option<Stayed> {
         let bases = self.plan.assuming().map(|function| (function.func, function.ids[0]));
         self.shadow.stayed(bases, func, args, fuel)

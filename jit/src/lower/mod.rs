@@ -500,8 +500,8 @@ impl<'a> Lowering<'a, '_> {
         self.builder.ins().iadd_imm_s(word, 0)
     }
 
-    /// The value as native code holds it. A raw float may be any NaN where the interpreter has the
-    /// canonical one.
+    /// The value as native code holds it. A raw float may hold any NaN if the interpreter's value
+    /// is the canonical NaN.
     fn value(&self, value: Value) -> clif::Value {
         self.values[value].expect("jit: a value is defined before it is used")
     }

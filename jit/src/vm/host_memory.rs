@@ -30,8 +30,8 @@ impl VmState {
     }
 }
 
-/// All bytes of the process. [`VmState::provide_host_memory`] alone makes it, for a machine whose
-/// embedder has promised that runs access only bytes that are there.
+/// All bytes of the process. Only [`VmState::provide_host_memory`] makes this value. The embedder
+/// of its machine has promised that runs access existing bytes alone.
 #[derive(Debug)]
 struct ProcessMemory(());
 

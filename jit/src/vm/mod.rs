@@ -206,16 +206,16 @@ impl Vm {
     /// # Safety
     /// While a run lasts, or is paused:
     ///
-    /// - Each access to such a memory that a run executes is to bytes that the process may read,
-    ///   and write where the access is a store. No reference in Rust to them exists at that time
-    ///   that the access would make invalid, and no other thread accesses them without
-    ///   synchronization. The sum of address and offset stays below 2^64. The promise is about the
-    ///   program as it is given: optimized code makes no other accesses.
-    /// - A byte that the run has accessed stays accessible until the run ends. It may change in
-    ///   calls alone: calls of imported functions, and calls back to the embedder.
-    /// - Between two such calls, a byte that is accessed through one memory of the module is
-    ///   accessed through no other one. Such a byte is never one of the engine, of the machine
-    ///   (not even of its linear memories) or of its code.
+    /// - A run accesses such a memory only at bytes that the process may read, and for stores also
+    ///   write. At that time, no Rust reference exists that the access would invalidate, and no
+    ///   other thread accesses these bytes without synchronization. The sum of address and offset
+    ///   stays below 2^64. The promise covers the program before optimization: optimized code makes
+    ///   no further accesses.
+    /// - A byte that the run has accessed stays accessible until the run ends. The byte changes
+    ///   only in calls: calls of imported functions, and calls back to the embedder.
+    /// - Between two such calls, the run accesses a byte through a single memory of the module.
+    ///   Such a byte never belongs to the engine, to the machine (not even to its linear memories)
+    ///   or to its code.
     ///
     /// Accesses through [`Vm::machine_mut`] and the [`interp::Memories`] of host functions count as
     /// accesses of the run.

@@ -22,8 +22,8 @@
 //!   trampoline of the entry.
 //! - *Registers and other words of native frames.* The lowering loads the address of code right
 //!   before it jumps there, and no safe point comes in between. A frame that waits in a stub has
-//!   used its address for that call. It loads addresses anew afterwards, because calls write the
-//!   alias region of the context.
+//!   already used the address of the stub. It loads addresses anew afterwards, because calls write
+//!   the alias region of the context.
 //! - *Rust frames of this run.* A frame that needs code behind a safe point holds a reference to
 //!   it; all others get an address from the table after the last safe point before the jump. The
 //!   jump then follows [`super::table::CodeTable::keep`], and retired code that was entered stays

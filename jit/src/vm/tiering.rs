@@ -44,7 +44,7 @@ impl OpenPoint<'_> {
     }
 }
 
-/// An assumption of native code that has failed: the point before it has fired.
+/// A failed assumption of native code, whose point has fired.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedPoint<'a> {
     /// The version that the run leaves.

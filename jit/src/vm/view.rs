@@ -128,9 +128,9 @@ impl NativeView {
         Ok(())
     }
 
-    /// Writes the addresses of the buffer and of the views to the context. They stay the same; but
-    /// each use of the boxes in Rust makes earlier pointers into them invalid, so native code gets
-    /// new ones after each such use.
+    /// Writes the addresses of the buffer and of the views to the context. The addresses stay the
+    /// same, but each use of the boxes in Rust invalidates earlier pointers into them. So native
+    /// code gets new pointers after each such use.
     pub(super) fn publish(&mut self) {
         let buffer = self.buffer.as_mut_ptr();
         let context = self.block.context();
@@ -173,8 +173,8 @@ impl NativeView {
         self.guarded.iter().any(|range| range.contains(&address))
     }
 
-    /// Drops a request to end a run that no run has noticed. Takes the lock only if there is one: a
-    /// request sets the word that is read here before all others.
+    /// Drops an unnoticed request to end a run. Takes the lock only if a request exists: a request
+    /// sets the word that this function reads before all other words.
     pub(super) fn forget_interrupts(&self) {
         if self.block.is_interrupted() {
             self.interrupts.forget_interrupts();

@@ -42,7 +42,7 @@ pub(super) fn shown_name(name: &str) -> String {
     out
 }
 
-/// A text whose numbers do not break at the blanks between their digits.
+/// A text with unbreakable blanks between the digits of its numbers.
 pub(super) fn unbroken(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -206,7 +206,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
     }
 }
 
-/// The points whose names do not cover the name of an earlier one.
+/// The points to label: their names do not cover the name of an earlier point.
 fn labelled(places: &[(i32, i32)]) -> Vec<usize> {
     let mut labelled: Vec<usize> = Vec::new();
     for (n, (x, y)) in places.iter().enumerate() {

@@ -97,9 +97,9 @@ pub struct ComparedFunction {
     pub name: String,
     /// The fate of the function.
     pub fate: FunctionFate,
-    /// The points that lack an entry now and did not before, over both directions.
+    /// The points that lost their entry since the older report, over both directions.
     pub lost: u64,
-    /// The points that lacked an entry before and do not now, over both directions.
+    /// The points that gained an entry since the older report, over both directions.
     pub gained: u64,
     /// The share from the base to the optimized version, at the newer report's level, in percent.
     pub forward: Change<Option<f64>>,

@@ -167,7 +167,7 @@ pub struct ExplainedFrame {
     pub at: ActivationPlace,
     /// The values that it gets, all at once.
     pub set: Vec<FrameValue>,
-    /// The values that it will get from the call that it waits for.
+    /// The values that the activation will get from the call within which it waits.
     pub awaits: Vec<String>,
 }
 
