@@ -2,8 +2,8 @@
 //!
 //! Each piece of code has a number of *uses*: the function that it is installed for, and the links
 //! from it and to it. Code without a use is *retired*. It stays in the table until it is freed,
-//! since a frame may return to it ([`super::reclaim`]). Every change costs a logarithm of the pieces
-//! (`osr_cost code` measures it), so no operation visits all pieces.
+//! since a frame may return to it ([`super::reclaim`]). Every change costs a logarithm of the
+//! pieces (`osr_cost code` measures it), so no operation visits all pieces.
 
 use super::direct::Direct;
 use super::link::PointLink;
