@@ -1,9 +1,9 @@
 //! Counts over doc comments and manuals that show whether prose is readable.
 //!
-//! Two counts stand for two habits. Clauses that begin with `what` or `whoever` have a pronoun
-//! where a noun belongs. Long sentences made of pronouns and function words name nothing. The
-//! counts serve reading: a sentence is rewritten because a reader stumbles over it, and never for
-//! the count.
+//! Three counts stand for three habits. Clauses that begin with `what` or `whoever` have a pronoun
+//! where a noun belongs. Headless phrases (`those of`, `has none`) leave the noun to the reader.
+//! Riddles are sentences made of pronouns and function words, which name nothing. The counts serve
+//! reading: a sentence is rewritten because a reader stumbles over it, and never for the count.
 
 /// Words that point at things instead of naming them.
 const FUNCTION_WORDS: &[&str] = &[
@@ -72,11 +72,39 @@ const FUNCTION_WORDS: &[&str] = &[
     "else",
 ];
 
-/// A sentence of this many words is long.
-const LONG: usize = 20;
+/// Phrases that stand where a noun belongs, in sentences of any length.
+const HEADLESS: &[&str] = &[
+    "another one",
+    "are none",
+    "as here",
+    "as in",
+    "as there",
+    "asked for",
+    "go on",
+    "goes on",
+    "had none",
+    "has none",
+    "have none",
+    "is none",
+    "tell of",
+    "tells of",
+    "that of",
+    "that one",
+    "the one that",
+    "the ones that",
+    "the other one",
+    "those of",
+    "those that",
+];
 
-/// A long sentence is heavy when this many of 100 words are function words.
-const HEAVY: usize = 30;
+/// The most headless phrases in 10,000 words.
+const MOST_HEADLESS: usize = 8;
+
+/// A sentence of at least this many words is a riddle if a third of them are function words.
+const RIDDLE: usize = 12;
+
+/// The most riddles among 1,000 sentences of at least [`RIDDLE`] words.
+const MOST_RIDDLES: usize = 15;
 
 /// The counts over some texts.
 #[derive(Clone, Default, Debug)]
@@ -85,10 +113,12 @@ pub(crate) struct Counts {
     pub(crate) words: usize,
     /// `what`, `whatever` and `whoever`.
     pub(crate) whats: usize,
-    /// Sentences of [`LONG`] words or more.
-    pub(crate) long: usize,
-    /// The heavy sentences, each with its place.
-    pub(crate) heavy: Vec<String>,
+    /// Sentences with a phrase of [`HEADLESS`], each with its place, once for each phrase.
+    pub(crate) headless: Vec<String>,
+    /// Sentences of [`RIDDLE`] words or more.
+    pub(crate) sentences: usize,
+    /// The riddles, each with its place.
+    pub(crate) riddles: Vec<String>,
 }
 
 impl Counts {
@@ -107,33 +137,48 @@ impl Counts {
             self.words += words.len();
             let is_what = |w: &&String| matches!(w.as_str(), "what" | "whatever" | "whoever");
             self.whats += words.iter().filter(is_what).count();
-            if words.len() < LONG {
+            let found = || format!("{place}: {sentence}");
+            self.headless.extend((0..headless_phrases(&words)).map(|_| found()));
+            if words.len() < RIDDLE {
                 continue;
             }
-            self.long += 1;
+            self.sentences += 1;
             let function = words.iter().filter(|w| FUNCTION_WORDS.contains(&w.as_str())).count();
-            if 100 * function >= HEAVY * words.len() {
-                self.heavy.push(format!("{place}: {sentence}"));
+            if 3 * function >= words.len() {
+                self.riddles.push(found());
             }
         }
     }
 
     /// The bars that the counts miss, as sentences.
     pub(crate) fn findings(&self, folder: &str) -> Vec<String> {
+        let Counts { words, whats, headless, sentences, riddles } = self;
         let mut findings = Vec::new();
-        if 1000 * self.whats > 2 * self.words {
-            let Counts { whats, words, .. } = self;
+        if 1000 * whats > 2 * words {
             findings.push(format!("{folder}: {whats} of {words} words are `what` or `whoever`"));
         }
-        if 100 * self.heavy.len() > 2 * self.long {
-            let (heavy, long) = (self.heavy.len(), self.long);
-            let listed = self.heavy.join("\n    ");
+        if 10_000 * headless.len() > MOST_HEADLESS * words {
+            let (count, listed) = (headless.len(), headless.join("\n    "));
+            findings
+                .push(format!("{folder}: {count} headless phrases in {words} words\n    {listed}"));
+        }
+        if 1000 * riddles.len() > MOST_RIDDLES * sentences {
+            let (count, listed) = (riddles.len(), riddles.join("\n    "));
             findings.push(format!(
-                "{folder}: {heavy} of {long} long sentences are heavy\n    {listed}"
+                "{folder}: {count} of {sentences} sentences are riddles\n    {listed}"
             ));
         }
         findings
     }
+}
+
+/// The number of phrases of [`HEADLESS`] in a sentence.
+fn headless_phrases(words: &[String]) -> usize {
+    let begins = |at: usize, phrase: &&&str| {
+        let mut rest = words[at..].iter();
+        phrase.split(' ').all(|word| rest.next().is_some_and(|next| next == word))
+    };
+    (0..words.len()).map(|at| HEADLESS.iter().filter(|phrase| begins(at, phrase)).count()).sum()
 }
 
 /// The paragraphs of doc comments, each with its line. Code blocks and tables are left out.
@@ -222,11 +267,15 @@ fn words(sentence: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn cryptic_prose_is_found() {
-    let cryptic = "//! It is told of by those that such others have which they do not have where \
-                   there is nothing that one has of it.\n";
+    let cryptic = "//! It is told of by such others which have what they do not have there, as \
+                   one has of it.\n";
     let mut counts = Counts::default();
     counts.add("a.rs", cryptic);
-    assert_eq!((counts.long, counts.heavy.len()), (1, 1), "{counts:?}");
+    assert_eq!((counts.sentences, counts.riddles.len()), (1, 1), "{counts:?}");
+    let mut counts = Counts::default();
+    counts.add("a.rs", "/// That of the entry, if it has none.\n");
+    assert_eq!((counts.headless.len(), counts.riddles.len()), (2, 0), "{counts:?}");
+    assert_eq!(counts.findings("a").len(), 1, "{counts:?}");
     let mut counts = Counts::default();
     counts.add("b.md", "What whoever does.\n\n```\nwhat what\n```\n`what` is code.\n");
     assert_eq!((counts.words, counts.whats), (6, 2), "{counts:?}");

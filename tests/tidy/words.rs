@@ -44,8 +44,12 @@ fn prose_names_its_subjects() {
         counts.entry(folder).or_default().add(path, text);
     }
     for (folder, counts) in &counts {
-        let prose::Counts { words, whats, long, heavy } = counts;
-        println!("{folder}: {words} words, {whats} what, {long} long, {} heavy", heavy.len());
+        let prose::Counts { words, whats, headless, sentences, riddles } = counts;
+        let (headless, riddles) = (headless.len(), riddles.len());
+        println!(
+            "{folder}: {words} words, {whats} what, {headless} headless; {riddles} riddles of \
+             {sentences}"
+        );
     }
     let findings = counts.iter().flat_map(|(folder, counts)| counts.findings(folder)).collect();
     report(counts.len(), findings);
