@@ -61,7 +61,7 @@ impl std::error::Error for OutOfBounds {}
 struct OneMemory {
     kind: MemoryKind,
     storage: Storage,
-    /// The bytes of a memory of kind [`MemoryKind::Host`], once provided.
+    /// The bytes of a memory of kind [`MemoryKind::Host`], once the embedder has provided them.
     provided: ProvidedMemory,
     max_pages: u32,
 }

@@ -174,8 +174,8 @@ fn ended(machine: &mut Machine, stop: LoopStop) -> Run {
     match stop {
         LoopStop::Paused => Run::Paused,
         LoopStop::Failed(reason) => {
-            // The run is paused, so that entries can be fired. The observer has not seen the
-            // instruction execute, and sees it again should the run continue.
+            // The run is paused, so that entries can be fired. Should it continue as it is, the
+            // assumption fails again, and no observer is asked.
             machine.state.asked = true;
             Run::Failed { reason }
         }

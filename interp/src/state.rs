@@ -5,8 +5,8 @@ use ir::entity::Func;
 /// The state of a run besides its activations.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunState {
-    /// Whether the run is paused: the observer has already seen the instruction at which it
-    /// continues.
+    /// Whether the run is paused. When it continues, the loop does not ask the observer about the
+    /// first instruction: the observer has seen it, or a transition led to it.
     pub(super) asked: bool,
     /// The function that could not be started because a limit left no room for its activation.
     pub(super) refused: Option<Func>,

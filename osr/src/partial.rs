@@ -99,7 +99,8 @@ pub(crate) fn in_parts(
 /// More values or words than the limits allow.
 struct TooMany;
 
-/// A pair, and liveness between the blocks of its versions.
+/// A pair, and the values live at the start and the end of each block of its versions, from which
+/// liveness at points follows.
 struct Parts<'a, 'v> {
     pair: &'a VersionPair<'v>,
     limits: MappingLimits,

@@ -187,14 +187,13 @@ fn counterexample(context: &mut Context, goal: &SolverGoal) -> io::Result<String
     Ok(words.join(", "))
 }
 
-/// A value in hexadecimal, from either notation of solvers.
+/// A value that a solver printed as `#x..` or `#b..`, as `0x..`; any other text unchanged.
 fn number(context: &Context, value: SExpr) -> String {
     let text = context.display(value).to_string();
-    match (text.strip_prefix("#x"), text.strip_prefix("#b")) {
-        (Some(digits), _) => format!("{:#x}", u64::from_str_radix(digits, 16).unwrap_or_default()),
-        (_, Some(digits)) => {
-            u64::from_str_radix(digits, 2).map_or(text.clone(), |bits| format!("{bits:#x}"))
-        }
-        _ => text,
-    }
+    let (digits, radix) = match (text.strip_prefix("#x"), text.strip_prefix("#b")) {
+        (Some(digits), _) => (digits, 16),
+        (_, Some(digits)) => (digits, 2),
+        _ => return text,
+    };
+    u64::from_str_radix(digits, radix).map_or(text.clone(), |bits| format!("{bits:#x}"))
 }

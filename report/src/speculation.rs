@@ -115,8 +115,8 @@ impl<'a> Fates<'a> {
     }
 }
 
-/// The price of an exit. Kept values are pinned by the assumption, or read by the entry and not
-/// live.
+/// The price of an exit. Kept values here: the values that the assumption pins, and the values that
+/// the entry requires and that are not live; a value that is both counts once.
 fn price(base: &Function, exit: &Exit, entry: &Entry) -> ExitPrice {
     let kept: BTreeSet<Value> = entry.kept.iter().chain(&exit.pins).copied().collect();
     let kept_args = kept.iter().filter(|value| base.arguments().contains(value)).count();

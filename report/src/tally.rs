@@ -47,7 +47,7 @@ pub(super) struct Tally<'a> {
     source: &'a Function,
     /// The visits of each block of the source version, if there is a profile.
     weights: Option<BlockWeights>,
-    /// The cost of the entry used at the levels so far, by source point.
+    /// By source point: the cost of its entry at the highest level so far that has one.
     used: BTreeMap<Point, EntryCost>,
 }
 

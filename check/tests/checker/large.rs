@@ -1,5 +1,5 @@
-//! Inputs made to cost time. If a limit or a table of the checker were missing, each of them would
-//! take quadratic time, which is minutes or hours.
+//! Inputs made to cost time. Each takes quadratic time, which is minutes or hours, if the checker
+//! lacks the limit or the table that the test of the input is about.
 
 use check::relate;
 use check::verdict::{Check, Options, Verdict};

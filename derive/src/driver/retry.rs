@@ -158,9 +158,10 @@ pub struct Secured {
 /// pipeline behind the last prefix known to drop no entry. The result never has more points without
 /// an entry than the version of the whole pipeline.
 ///
-/// Cost: nothing more if the checker drops no entry. Otherwise, each given-up rewrite takes a
-/// number of probes logarithmic in its distance from the previous one. The total is at most
-/// [`Retry::times`] the cost of one mapping, except for small functions.
+/// Cost: nothing more if the checker drops no entry. If it does, the first given-up rewrite takes a
+/// number of probes logarithmic in the number of all rewrites, and each later rewrite a number
+/// logarithmic in its distance from the rewrite before. The total is at most [`Retry::times`] the
+/// cost of one mapping, except for small functions.
 ///
 /// # Panics
 /// Like [`super::derive()`].

@@ -19,8 +19,9 @@ pub(super) struct TableSizes {
 
 impl TableSizes {
     /// Reads the operators of a body that nothing has validated yet, up to the first that is not
-    /// well-formed. The bounds hold for a valid body. They are too large where code is unreachable
-    /// behind the end of a structure. Cost: a fraction of the translation.
+    /// well-formed. The bounds hold for a valid body. They are larger than needed where no code
+    /// reaches the end of a structure: the code behind that end is unreachable, and counts. Cost: a
+    /// fraction of the translation.
     pub(super) fn of(body: &FunctionBody<'_>, context: &ModuleContext<'_>) -> TableSizes {
         // The entry block creates at most one zero for each type.
         let mut counter = Counter {
