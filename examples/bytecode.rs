@@ -14,7 +14,8 @@ use osier::ir::{
     Opcode, Point, Signature, Target, Type, Value, Variable,
 };
 use osier::jit::{
-    Action, CallbackEnd, Config, Contents, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot, Vm,
+    Action, CallbackEnd, Config, Contents, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot,
+    VersionSpec, Vm,
 };
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
@@ -249,9 +250,10 @@ fn assuming(
     let made = speculate(module, &mut tree, VersionTree::BASE, &Plan::new(&assume, &pipeline))?;
     let back = made.backward.get(&VersionTree::BASE).ok_or("a way back")?;
     let optimized = tree.function(made.optimized);
-    let code = engine.speculative(module, toy.func, optimized, |_| Some(&**back))?;
-    let back = Arc::new(back.clone());
-    Ok(vm.install(&code, vec![Action::Hand(back, Arc::clone(&toy.states))])?)
+    let exits = VersionSpec::leaving(optimized, |_| Some(&**back))?;
+    let code = engine.version(module, toy.func, optimized, exits)?;
+    let states = BTreeMap::from([(toy.func, Arc::clone(&toy.states))]);
+    Ok(vm.install(&code, vec![Action::Hand(Arc::new(back.clone()), Arc::new(states))])?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -22,6 +22,7 @@ use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::resume::Truth;
 use osier::{Format, load};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -166,7 +167,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
     vm.install(
         &engine.version(&module, func, &derived.function, &[point])?,
-        vec![Action::Hand(back, Arc::new(states))],
+        vec![Action::Hand(back, Arc::new(BTreeMap::from([(func, Arc::new(states))])))],
     )?;
     for n in [1000, 5_000_000] {
         let outcome = vm.run(func, &[n], &mut Toy)?;

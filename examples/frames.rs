@@ -14,7 +14,7 @@ use osier::ir::{
 };
 use osier::jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
-    PointSpec, Slot, Vm,
+    PointSpec, Slot, VersionSpec, Vm,
 };
 use osier::{Format, load};
 use std::collections::BTreeMap;
@@ -161,9 +161,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let point = PointSpec { at, condition, values: entry.requires.clone() };
     let engine = Engine::new(Config::default())?;
     let sites = Arc::new(made.copies.sites());
-    let code = engine.inlined_version(&module, (sums, version), &[point], sites)?;
+    let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+    let code = engine.version(&module, sums, version, spec)?;
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    vm.install(&code, vec![Action::HandFrames(Arc::new(made.down.clone()), Arc::new(states))])?;
+    vm.install(&code, vec![Action::Hand(Arc::new(made.down.clone()), Arc::new(states))])?;
     for n in [1_000, 20_000] {
         let outcome = vm.run(sums, &[n], &mut Toy)?;
         assert_eq!(outcome.returned(), Some(&[interpret(SUMS, 0, [n.into(), 0, 0, 0]) as u64][..]));

@@ -9,7 +9,7 @@
 
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::Point;
-use osier::jit::{Action, Config, Engine, Vm};
+use osier::jit::{Action, Config, Engine, VersionSpec, Vm};
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
@@ -76,7 +76,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let made = speculate(&module, &mut tree, VersionTree::BASE, &Plan::new(&[up], &pipeline))?;
     let back = Arc::new(made.backward[&VersionTree::BASE].clone());
     let optimized = tree.function(made.optimized);
-    let version = engine.speculative(&module, func, optimized, |_| Some(&**back))?;
+    let exits = VersionSpec::leaving(optimized, |_| Some(&**back))?;
+    let version = engine.version(&module, func, optimized, exits)?;
     vm.install(&version, vec![Action::Interpret(back); made.exits.len()])?;
 
     for (comparator, expected) in [(0, 1), (0, 1), (1, 0)] {

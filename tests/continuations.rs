@@ -64,7 +64,7 @@ fn way(
         let name = format!("continuation {}", module.funcs.len());
         let sealed = CheckedEntry::unproved(keys, point, plain);
         let made = match armed {
-            None => continuation(&name, source, target, sealed),
+            None => continuation(&name, source, &[target], sealed),
             Some(armed) => continuation_with_points(&name, source, target, armed, sealed),
         };
         let entry = armed.map_or(Some(plain.clone()), |a| a.entry(plain));

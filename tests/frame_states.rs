@@ -15,7 +15,7 @@ use ir::{
 };
 use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
-    HandedContent, LinkError, PointSpec, Slot, Vm,
+    HandedContent, LinkError, PointSpec, Slot, VersionSpec, Vm,
 };
 use osier::driver::{NoObserver, Vigilance, certify_graph, derive};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
@@ -94,10 +94,13 @@ impl Assumed {
     fn vm(&self) -> Result<Vm, LinkError> {
         let engine = Engine::new(Config::default()).expect("native code runs here");
         let (back, optimized) = (self.back(), self.tree.function(self.made.optimized));
-        let code = engine.speculative(&self.module, self.func, optimized, |_| Some(&back));
+        let exits = VersionSpec::leaving(optimized, |_| Some(&back));
+        let exits = exits.expect("each assumption has an exit");
+        let code = engine.version(&self.module, self.func, optimized, exits);
         let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
-        let action = Action::Hand(Arc::clone(&back), Arc::clone(&self.states));
+        let states = BTreeMap::from([(self.func, Arc::clone(&self.states))]);
+        let action = Action::Hand(Arc::clone(&back), Arc::new(states));
         vm.install(&code.expect("compiled"), vec![action])?;
         Ok(vm)
     }
@@ -412,13 +415,14 @@ fn frames_of_inlined_code_hand_over_the_values_of_their_states() {
         for (at, entry) in made.down.entries() {
             let condition = Condition::Always;
             let point = PointSpec { at, condition, values: entry.requires.clone() };
-            let version = (main, made.tree.function(made.optimized));
+            let version = made.tree.function(made.optimized);
             let sites = Arc::new(made.copies.sites());
-            let code = engine.inlined_version(&module, version, &[point], sites);
+            let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+            let code = engine.version(&module, main, version, spec);
             let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced())
                 .expect("instantiated");
             let down = Arc::new(made.down.clone());
-            let action = Action::HandFrames(down, Arc::new(states.clone()));
+            let action = Action::Hand(down, Arc::new(states.clone()));
             vm.install(&code.expect("compiled"), vec![action]).expect("it fits");
             let mut plain = Plain { module: &module, first: BTreeMap::new() };
             plain.run(main, &[5]);
@@ -453,15 +457,16 @@ fn a_result_of_a_call_is_of_the_activation_within_it() {
         states.insert(main, Arc::new(of_main));
         let plan = InlinePlan { policy: ALL, ..InlinePlan::o3() }.with_states(states.clone());
         let made = inlined(&module, main, &plan).expect("calls are inlined");
-        let deep = made.down.entries().find(|(_, entry)| entry.frames.len() > 1);
+        let deep = made.down.entries().find(|(_, entry)| !entry.inner.is_empty());
         let (at, entry) = deep.expect("an entry into inlined code");
         let point = PointSpec { at, condition: Condition::Always, values: entry.requires.clone() };
-        let version = (main, made.tree.function(made.optimized));
+        let version = made.tree.function(made.optimized);
         let sites = Arc::new(made.copies.sites());
-        let code = engine.inlined_version(&module, version, &[point], sites).expect("compiled");
+        let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+        let code = engine.version(&module, main, version, spec).expect("compiled");
         let mut vm =
             Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
-        let action = Action::HandFrames(Arc::new(made.down.clone()), Arc::new(states));
+        let action = Action::Hand(Arc::new(made.down.clone()), Arc::new(states));
         vm.install(&code, vec![action])
     };
     assert_eq!(linked(false), Ok(()));

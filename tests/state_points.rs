@@ -18,7 +18,7 @@ use osier::driver::{
 };
 use osr::{Level, Reason};
 use passes::Pipeline;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::mapping::Mapping;
 use verify::generate::{Weights, generate};
@@ -224,7 +224,8 @@ fn a_run_leaves_with_the_values_that_were_kept() {
     let mut vm = Vm::new(&engine, &base.module, Limits::default(), Options::default())
         .expect("instantiated");
     let down: Arc<Checked<Mapping>> = Arc::new(made.down.clone());
-    let action = Action::Hand(down, Arc::clone(&base.states));
+    let states = BTreeMap::from([(base.func, Arc::clone(&base.states))]);
+    let action = Action::Hand(down, Arc::new(states));
     vm.install(&code.expect("compiled"), vec![action]).expect("it fits");
     // 2, 5, 26, 677: the square of 26 is above 600.
     let outcomes = [[2, 26], [2, 600], [5, 600]].map(|args| vm.run(base.func, &args, &mut Turns));

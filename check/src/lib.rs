@@ -57,9 +57,8 @@ pub mod verdict;
 pub use accept::compose_without;
 pub use accept::unproved::UnprovedAnchor;
 pub use accept::{
-    Checked, CheckedComposition, CheckedEntry, CheckedFrameEntry, CheckedFrames, ContinuationFault,
-    CopiedFrames, Copies, CopyError, FrameLanding, FrameRefusal, LandedEntry, LandedFrame,
-    LivePoints, Relation, Unproved, WithoutPoints, compose, continuation, copy, enter_copy,
-    leave_copy, stay,
+    Checked, CheckedComposition, CheckedEntry, ContinuationFault, CopiedFrames, Copies, CopyError,
+    FrameLanding, FrameRefusal, LandedVersion, LivePoints, Relation, Unproved, WithoutPoints,
+    compose, continuation, copy, enter_copy, leave_copy, stay,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
                 let mut best = f64::INFINITY;
                 for _ in 0..rounds {
                     let (seconds, rest) =
-                        timed(|| resume::continuation("rest", function, function, entry));
+                        timed(|| resume::continuation("rest", function, &[function], entry));
                     best = best.min(seconds);
                     rest?;
                 }

@@ -5,7 +5,7 @@ use super::measure::timed;
 use super::{Arguments, Report};
 use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Module, Point};
-use jit::{Action, Continuation, Engine, Version, Vm};
+use jit::{Action, Continuation, Engine, Version, VersionSpec, Vm};
 use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use osier::{Format, load};
 use osr::VersionTree;
@@ -103,7 +103,8 @@ impl Subject {
     fn version(&self) -> Result<Arc<Version>, Box<dyn Error>> {
         let back = &self.made.backward[&VersionTree::BASE];
         let optimized = self.tree.function(self.made.optimized);
-        Ok(self.engine.speculative(&self.module, self.func, optimized, |_| Some(back))?)
+        let spec = VersionSpec::leaving(optimized, |_| Some(back))?;
+        Ok(self.engine.version(&self.module, self.func, optimized, spec)?)
     }
 
     /// A machine in which the run continues in the interpreter.

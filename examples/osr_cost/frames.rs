@@ -5,7 +5,7 @@ use super::measure::{quantile, timed};
 use super::{Arguments, Report};
 use interp::{Limits, NoHost, Options, Outcome};
 use ir::{Func, Function, Module, Opcode, Point};
-use jit::{Action, PointSpec, Quiet, Vm};
+use jit::{Action, PointSpec, Quiet, VersionSpec, Vm};
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
 use osier::{Format, load};
@@ -82,7 +82,7 @@ fn inlined(module: &Module) -> Result<(Func, Inlined, Point), Box<dyn Error>> {
     let made = inline(module, outer, &plan, &landings, &mut NoObserver)?;
     let version = made.tree.function(made.optimized);
     let is_store = |at: &Point| version.inst(at.inst()).opcode == Opcode::Store;
-    let in_three = made.down.entries().filter(|(_, entry)| entry.frames.len() == 3);
+    let in_three = made.down.entries().filter(|(_, entry)| entry.activations() == 3);
     let at = in_three.map(|(at, _)| at).filter(is_store).max_by_key(|at| at.inst());
     Ok((outer, made, at.ok_or("an entry leads into three activations")?))
 }
@@ -104,22 +104,22 @@ fn measure(arguments: &Arguments, width: usize, place: usize) -> Result<Cost, Bo
     let (engine, version) = (arguments.engine()?, made.tree.function(made.optimized));
     let entry = made.down.checked_entry(at).ok_or("an entry starts there")?;
     let bases: Option<Vec<&Function>> =
-        entry.entry().frames.iter().map(|frame| module.body(frame.func)).collect();
+        entry.landings(outer).map(|landing| module.body(landing.func)).collect();
     let bases = bases.ok_or("frames are in bases")?;
-    let native = engine.frame_continuation(&module, (outer, version), entry, &bases)?;
+    let native = engine.lone_continuation(&module, (outer, version), entry, &bases)?;
     let down = Arc::new(made.down.clone());
     let point =
         PointSpec { at, condition: Condition::Flag, values: entry.entry().requires.clone() };
     let mut nanoseconds = [0.0; 2];
-    let ways = [(Action::Continue(native), CALLS), (Action::InterpretFrames(down), INTERPRETED)];
+    let ways = [(Action::Continue(native), CALLS), (Action::Interpret(down), INTERPRETED)];
     for ((action, calls), cost) in ways.into_iter().zip(&mut nanoseconds) {
         let options = Options::default();
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
         let mut vm = Vm::new(&engine, &module, limits, options)?;
         vm.set_tiering(Box::new(Quiet));
         let sites = Arc::new(made.copies.sites());
-        let points = std::slice::from_ref(&point);
-        let left = engine.inlined_version(&module, (outer, version), points, sites)?;
+        let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+        let left = engine.version(&module, outer, version, spec)?;
         vm.install(&left, vec![action])?;
         let body = module.body(main).ok_or("it is defined")?;
         vm.install(&engine.version(&module, main, body, &[])?, Vec::new())?;

@@ -6,7 +6,7 @@ use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Module, Point, Value};
-use jit::{Action, Engine};
+use jit::{Action, Engine, VersionSpec};
 use osier::speculate::{Assumption, Plan, speculate};
 use osr::VersionTree;
 use passes::Pipeline;
@@ -40,7 +40,12 @@ pub(crate) fn assuming(
     }
     let back = Arc::new(made.backward[&VersionTree::BASE].clone());
     let optimized = tree.function(made.optimized);
-    let version = engine.speculative(module, func, optimized, |_| Some(&**back))?;
+    let version = engine.version(
+        module,
+        func,
+        optimized,
+        VersionSpec::leaving(optimized, |_| Some(&**back))?,
+    )?;
     Ok((version, vec![Action::Interpret(back); made.exits.len()]))
 }
 
@@ -87,6 +92,7 @@ impl<'f> Live<'f> {
             assigns,
             requires,
             kept: Vec::new(),
+            inner: Box::default(),
         }
     }
 

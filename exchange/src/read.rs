@@ -496,7 +496,8 @@ impl<'t> MappingReader<'t> {
         let (steps, replays, requires) = (Vec::new(), Vec::new(), Vec::new());
         let assigns = same.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) });
         let assigns = assigns.collect();
-        let mut entry = Entry { target, steps, replays, assigns, requires, kept };
+        let inner = Box::default();
+        let mut entry = Entry { target, steps, replays, assigns, requires, kept, inner };
         let facts = self.steps(&mut entry)?;
         // A stable sort: two assignments to one value keep their order, and the checker finds them.
         entry.assigns.sort_by_key(|assign| assign.value);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use transition::VersionKey;
 use transition::certificate::{EntryFacts, NO_TERM};
 use transition::copy::{CopyClaim, CopyInstance};
-use transition::frames::{Frame, FrameEntry, FramePlace};
+use transition::frames::{Frame, FramePlace};
 use transition::mapping::{Assign, Entry};
 
 impl ExportedFunction<'_> {
@@ -142,11 +142,11 @@ impl MappingReader<'_> {
         Ok(CopyInstance { func, version, caller, values })
     }
 
-    fn out(&mut self, named: &NamedVersions<'_>) -> Read<Vec<Listed<FrameEntry>>> {
+    fn out(&mut self, named: &NamedVersions<'_>) -> Read<Vec<Listed>> {
         let mut words = self.expect("mapping out")?;
         let claimed: usize = words.number()?;
         words.end()?;
-        let mut entries: Vec<Listed<FrameEntry>> = Vec::new();
+        let mut entries: Vec<Listed> = Vec::new();
         while let Some(mut words) = self.take("frames") {
             let point = Point::before(words.entity()?);
             if entries.last().is_some_and(|last| last.point >= point) {
@@ -171,18 +171,18 @@ impl MappingReader<'_> {
         &mut self,
         (point, kept): (Point, Vec<Value>),
         named: &NamedVersions<'_>,
-    ) -> Read<FrameEntry> {
+    ) -> Read<Entry> {
         let line = self.line();
         let claimed = self.requires()?;
         let (steps, replays, assigns, requires) = Default::default();
-        let mut code = Entry { target: point, steps, replays, assigns, requires, kept };
-        let facts = self.steps(&mut code)?;
-        if names_term(&facts) || !code.assigns.is_empty() {
+        let inner = Box::default();
+        let mut entry = Entry { target: point, steps, replays, assigns, requires, kept, inner };
+        let facts = self.steps(&mut entry)?;
+        if names_term(&facts) || !entry.assigns.is_empty() {
             let what = "entries across the copy name no terms, and frames have the assignments";
             return Err(ReadError { line, what: what.to_owned() });
         }
-        let Entry { steps, replays, requires, kept, .. } = code;
-        let mut entry = FrameEntry { frames: Vec::new(), steps, replays, requires, kept };
+        let mut frames = Vec::new();
         while let Some(mut words) = self.take("frame") {
             let (func, version) = named.read(&mut words)?;
             let at = match words.next()? {
@@ -195,8 +195,9 @@ impl MappingReader<'_> {
                 Ok(Assign { value: w.parse_entity(value)?, from: w.operand(from)? })
             })?;
             words.end()?;
-            entry.frames.push(Frame { func, version, at, assigns });
+            frames.push(Frame { func, version, at, assigns });
         }
+        entry.inner = frames.into();
         entry.requires = claimed.unwrap_or_else(|| entry.reads());
         Ok(entry)
     }

@@ -11,7 +11,7 @@ use derive::driver::{CheckCounts, Observer, Step};
 use derive::inlining::{CalleeLandings, landing_points, own_landing};
 use ir::{Func, Function, Module, Point, Value};
 use transition::copy::CopyClaim;
-use transition::frames::{Frame, FrameEntry, FrameMapping};
+use transition::frames::{Frame, Landing};
 use transition::mapping::{Assign, Entry, Mapping, Replay, Step as CodeStep};
 use transition::{Pair, Refusal, Side, VersionKey};
 
@@ -25,20 +25,21 @@ pub struct ExportedCopy {
     /// The claim about the copy.
     pub claim: CopyClaim,
     /// From the base to the optimized version, in ascending order of points.
-    pub into: Vec<Listed<Entry>>,
-    /// From the optimized version to frames, in ascending order of points.
-    pub out: Vec<Listed<FrameEntry>>,
+    pub into: Vec<Listed>,
+    /// From the optimized version to frames, in ascending order of points. A file lists the
+    /// outermost frame as the others, so here it is the last of the inner activations.
+    pub out: Vec<Listed>,
 }
 
 /// An entry of a file.
 #[derive(Clone, Debug)]
-pub struct Listed<E> {
+pub struct Listed {
     /// The number of its first line.
     pub line: usize,
     /// Its source point.
     pub point: Point,
     /// The entry.
-    pub entry: E,
+    pub entry: Entry,
 }
 
 /// A record of a file that the checker rejects.
@@ -126,7 +127,7 @@ pub fn recheck_copy(
     match composed {
         Ok((entered, left)) => {
             compare_into(&into, &entered.mapping, &entered.refused, &mut verdicts);
-            compare_out(&out, &left.mapping, &left.refused, (module, &mut verdicts));
+            compare_out(&out, (func, &left.mapping), &left.refused, (module, &mut verdicts));
         }
         Err(error) => {
             verdicts.tell(line, || format!("the copy: {error}"));
@@ -172,7 +173,7 @@ fn judged(
 
 /// Compares the entries into a copy with the entries that the checker composes.
 fn compare_into(
-    claimed: &[Listed<Entry>],
+    claimed: &[Listed],
     composed: &Mapping,
     refused: &[(Point, Refusal)],
     verdicts: &mut InlinedVerdicts,
@@ -188,14 +189,16 @@ fn compare_into(
 
 /// Compares the entries out of a copy with the entries that the checker composes.
 fn compare_out(
-    claimed: &[Listed<FrameEntry>],
-    composed: &FrameMapping,
+    claimed: &[Listed],
+    (func, composed): (Func, &Mapping),
     refused: &[(Point, FrameRefusal)],
     (module, verdicts): (&Module, &mut InlinedVerdicts),
 ) {
     for Listed { line, point, entry } in claimed {
         let found = match composed.entry(*point) {
-            Some(right) => differs_out(module, entry, right),
+            Some(right) => {
+                differs_out(module, entry, (right, right.landings(func, composed.target())))
+            }
             None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
         };
         verdicts.across((1, *line), *point, found);
@@ -237,12 +240,16 @@ fn differs_into(claimed: &Entry, right: &Entry) -> DifferingPart {
         })
 }
 
-fn differs_out(module: &Module, claimed: &FrameEntry, right: &FrameEntry) -> DifferingPart {
-    let (many, composed) = (claimed.frames.len(), right.frames.len());
+fn differs_out<'e>(
+    module: &Module,
+    claimed: &Entry,
+    (right, landings): (&Entry, impl Iterator<Item = Landing<'e>>),
+) -> DifferingPart {
+    let (many, composed) = (claimed.inner.len(), right.activations());
     if many != composed {
         return Some(("frame-count", format!("it has {many} frames; composed are {composed}")));
     }
-    let frames = claimed.frames.iter().zip(&right.frames).enumerate();
+    let frames = claimed.inner.iter().map(Frame::landing).zip(landings).enumerate();
     let mut different = frames.filter_map(|(at, (one, right))| {
         let (reason, what) = differs_frame(module, one, right)?;
         Some((reason, format!("frame {at}: {what}")))
@@ -257,7 +264,7 @@ fn differs_out(module: &Module, claimed: &FrameEntry, right: &FrameEntry) -> Dif
         })
 }
 
-fn differs_frame(module: &Module, claimed: &Frame, right: &Frame) -> DifferingPart {
+fn differs_frame(module: &Module, claimed: Landing<'_>, right: Landing<'_>) -> DifferingPart {
     let name = |func: Func| module.body(func).map_or("?", Function::name).to_owned();
     if claimed.func != right.func {
         let (is, composed) = (name(claimed.func), name(right.func));
@@ -270,7 +277,7 @@ fn differs_frame(module: &Module, claimed: &Frame, right: &Frame) -> DifferingPa
     if claimed.at != right.at {
         return Some(("frame-place", format!("it is {}; composed is {}", claimed.at, right.at)));
     }
-    differs_list("frame-assigns", "assignment", &claimed.assigns, &right.assigns, shown_assign)
+    differs_list("frame-assigns", "assignment", claimed.assigns, right.assigns, shown_assign)
 }
 
 fn shown_assign(assign: &Assign) -> String {

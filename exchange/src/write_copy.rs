@@ -10,8 +10,8 @@ use osr::{Version, VersionPair, VersionTree};
 use std::ops::Range;
 use transition::certificate::EntryFacts;
 use transition::copy::CopyClaim;
-use transition::frames::{FrameEntry, FrameMapping, FramePlace};
-use transition::mapping::Mapping;
+use transition::frames::FramePlace;
+use transition::mapping::{Entry, Mapping};
 use transition::{Side, VersionKey};
 
 /// A function with inlined code, to be written.
@@ -30,7 +30,7 @@ pub struct WrittenCopy<'a> {
     /// From the base to the optimized version.
     pub into: &'a Mapping,
     /// From the optimized version to frames.
-    pub out: &'a FrameMapping,
+    pub out: &'a Mapping,
 }
 
 impl<'a> WrittenCopy<'a> {
@@ -101,7 +101,7 @@ pub fn write_copy(out: &mut String, module: &Module, written: &WrittenCopy<'_>) 
     writer.mapping("into", written.into, &[]);
     writer.line(format_args!("mapping out {}", written.out.len()));
     for (point, entry) in written.out.entries() {
-        writer.frames(point, entry, &names);
+        writer.frames(point, (entry, written.out.target()), &names);
     }
     writer.line("end");
 }
@@ -146,12 +146,17 @@ impl MappingWriter<'_> {
         }
     }
 
-    fn frames(&mut self, point: Point, entry: &FrameEntry, names: &VersionNames<'_>) {
+    fn frames(
+        &mut self,
+        point: Point,
+        (entry, target): (&Entry, VersionKey),
+        names: &VersionNames<'_>,
+    ) {
         let kept = list(entry.kept.iter().map(|v| v.as_u32()));
         self.line(format_args!("frames {} {kept}", point.inst().as_u32()));
         let requires = (entry.requires != entry.reads()).then_some(&entry.requires[..]);
         self.code(requires, (&entry.steps, &entry.replays), &EntryFacts::default());
-        for frame in &entry.frames {
+        for frame in entry.landings(names.func, target) {
             let (func, version) = (frame.func.as_u32(), names.of(frame.func, frame.version));
             let place = match frame.at {
                 FramePlace::Before(_) => PLACES[0],

@@ -2,13 +2,13 @@
 
 use super::activations::fill_poison;
 use super::fast;
+use super::frames::{AssignedValues, LandingFrame};
 use super::machine::Machine;
 use super::memory::OutOfBounds;
 use super::version::VersionId;
 use check::{CheckedEntry, Unproved};
 use cranelift_entity::EntityRef;
 use ir::entity::{Inst, Point, Value};
-use smallvec::SmallVec;
 use std::fmt;
 use transition::VersionKey;
 use transition::mapping::CompensationFault;
@@ -129,28 +129,20 @@ impl Machine {
         _: Unproved,
     ) -> Result<(), TransferError> {
         fast::leave(self);
-        self.go_on(to, point, assign)
+        self.may_become(&[to])?;
+        let pc = self.landing(to, point, assign)?;
+        self.land_in(&[LandingFrame { version: to, pc, assigned: assign }])
     }
 
-    fn go_on(
-        &mut self,
-        to: VersionId,
-        point: Point,
-        assign: &[(Value, u64)],
-    ) -> Result<(), TransferError> {
-        let from = self
-            .activations
-            .frames
-            .last()
-            .filter(|_| self.state.asked)
-            .ok_or(TransferError::NotPaused)?;
-        if self.versions[from.version as usize].func != self.versions[to.index()].func {
-            return Err(TransferError::OtherFunction);
+    /// Checks that a run is paused, and that its innermost activation is of the function of the last
+    /// of these versions.
+    fn may_become(&self, to: &[VersionId]) -> Result<(), TransferError> {
+        let from = self.activations.frames.last().filter(|_| self.state.asked);
+        let (from, to) = from.zip(to.last()).ok_or(TransferError::NotPaused)?;
+        match self.versions[from.version as usize].func == self.versions[to.index()].func {
+            true => Ok(()),
+            false => Err(TransferError::OtherFunction),
         }
-        let pc = self.landing(to, point, assign)?;
-        self.take_place(to)?;
-        self.land(to, pc, assign);
-        Ok(())
     }
 
     /// Makes the innermost activation one of another version, without values yet.
@@ -185,52 +177,62 @@ impl Machine {
         }
     }
 
-    /// Moves the innermost activation, whose version is `to`, to a pc and gives it exactly these
-    /// values, which [`Machine::landing`] has checked. From then on the exact loop executes the
-    /// run.
-    pub(super) fn land(&mut self, to: VersionId, pc: u32, assign: &[(Value, u64)]) {
-        let code = &self.versions[to.index()].code;
+    /// Moves the innermost activation, whose version is that of a frame, to its pc and gives it
+    /// exactly its values, which [`Machine::landing`] has checked. From then on the exact loop
+    /// executes the run.
+    pub(super) fn land(&mut self, landing: &LandingFrame<'_>) {
+        let code = &self.versions[landing.version.index()].code;
         let base = self.activations.top().base;
         let frame = &mut self.activations.stack[base..][..code.frame_size as usize];
         fill_poison(frame);
-        for (value, bits) in assign {
+        for (value, bits) in landing.assigned {
             let slot = code.slot_of(*value).expect("interp: the values were checked");
             frame[slot as usize] = *bits;
         }
         let top = self.activations.top_mut();
-        (top.pc, top.landed, top.settled) = (pc, true, false);
+        (top.pc, top.landed, top.settled) = (landing.pc, true, false);
         self.state.exact = true;
     }
 
-    /// Fires an entry where the run is paused. Runs its compensation code on the activation,
-    /// transfers the activation to the target version, and executes the stores that belong to the
-    /// transition.
+    /// Fires an entry where the run is paused. Runs its compensation code on the activation, makes
+    /// the activation one of the target version, begins the inner activations of the entry, if it
+    /// has any ([`transition::frames`]), and executes the stores that belong to the transition.
+    /// Later, returns of inner activations go to the outer ones. Returns the point before which the
+    /// run continues.
     ///
-    /// The entry records the versions and the source point that the checker accepted it for. Its
-    /// source must be the paused version, and its target must be `to`. Its source point must be
-    /// before the instruction at which the run is paused ([`super::View::inst`]). The machine
-    /// rejects any other entry. Cost: the compensation code, plus a frame.
+    /// `to` is the target version, or the version of each activation, the innermost first. The
+    /// entry records the versions and the source point that the checker accepted it for. Its source
+    /// must be the paused version, and its target and inner activations must be of the versions
+    /// `to`. Its source point must be before the instruction at which the run is paused
+    /// ([`super::View::inst`]). The machine rejects any other entry. Cost: that of the compensation
+    /// code and of the frames.
     ///
     /// # Errors
-    /// See [`FireError`]. The machine is unchanged then, unless a store failed: the transfer has
-    /// then happened, and so have the stores before it.
+    /// See [`FireError`]. [`TransferError::StackOverflow`] also says that the frames are more
+    /// activations than the limit permits: inlined code needs none. The machine is unchanged then,
+    /// unless a store failed: the transfer has then happened, and so have the stores before it.
     ///
     /// # Panics
     /// When the machine has no such version.
-    pub fn fire(&mut self, to: VersionId, entry: CheckedEntry<'_>) -> Result<Point, FireError> {
+    pub fn fire(
+        &mut self,
+        to: impl AsRef<[VersionId]>,
+        entry: CheckedEntry<'_>,
+    ) -> Result<Point, FireError> {
+        let to = to.as_ref();
         fast::leave(self);
         self.leaves(entry.source(), entry.point(), !entry.entry().kept.is_empty())?;
-        if entry.target() != self.code(to).key() {
-            return Err(FireError::OtherTarget);
-        }
+        self.require_versions(to, &entry)?;
         let entry = entry.entry();
-        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
-        let writes =
-            self.compensated(|read| entry.run(read, |value, bits| assigned.push((value, bits))))?;
+        let mut assigned = AssignedValues::new();
+        let assign = |_, value, bits| assigned.push((value, bits));
+        let writes = self.compensated(|read| entry.run(read, assign))?;
         // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
-        self.go_on(to, entry.target, &assigned).map_err(FireError::Transfer)?;
+        self.may_become(to).map_err(FireError::Transfer)?;
+        let landings = self.landings(to, entry, &assigned).map_err(FireError::Transfer)?;
+        self.land_in(&landings).map_err(FireError::Transfer)?;
         writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
-        Ok(entry.target)
+        Ok(entry.inner.first().map_or(entry.target, |frame| Point::before(frame.at.inst())))
     }
 
     /// Checks that the paused run may fire an entry that leaves a version at a point.

@@ -20,15 +20,15 @@
 use super::calls::ValueList;
 use super::fast;
 use super::fire::{FireError, TransferError};
+use super::frames::AssignedValues;
 use super::globals::observed_digest;
 use super::machine::Machine;
 use super::outcome::Site;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::version::VersionId;
-use check::{CheckedEntry, CheckedFrameEntry};
+use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::entity::{Func, Point, Value};
-use smallvec::SmallVec;
 use transition::VersionKey;
 
 /// A nested run, which must be ended with [`Machine::end_nested`].
@@ -43,7 +43,7 @@ pub struct Nested {
 
 impl Nested {
     /// The depth of its first activation ([`View::depth`](super::View::depth)). A run that began in
-    /// frames ([`Machine::begin_nested_frames`]) is deeper from the start.
+    /// several frames ([`Machine::begin_nested_at`]) is deeper from the start.
     pub fn first_depth(&self) -> usize {
         self.first_depth
     }
@@ -196,12 +196,13 @@ impl Machine {
         Err(TransferError::StackOverflow)
     }
 
-    /// As [`Machine::begin_nested`], but the activation begins at the landing point of an entry
-    /// into `version`, with the values that the compensation code computes; all others are
-    /// [`super::poison`]. This is how native code side-exits to the interpreter: `read` gives the
-    /// contents of a value of the source version, which ran elsewhere. The machine executes the
-    /// stores that the entry replays. The run is paused at the landing point, so the observer does
-    /// not see the instruction there. Cost: the compensation code, the frame, and the digests.
+    /// As [`Machine::begin_nested`], but the run begins where an entry into the versions `to` lands
+    /// ([`Machine::fire`]), with the values that the compensation code computes; all others are
+    /// [`super::poison`]. The outermost activation is the first of the nested run. This is how
+    /// native code side-exits to the interpreter: `read` gives the contents of a value of the source
+    /// version, which ran elsewhere. The machine executes the stores that the entry replays. The run
+    /// is paused at the landing point, so the observer does not see the instruction there. Cost: the
+    /// compensation code, the frames, and the digests.
     ///
     /// The source version runs elsewhere, so the machine cannot look at it. `from` names the
     /// version and the point that the engine leaves, and the engine vouches for them and for the
@@ -215,71 +216,30 @@ impl Machine {
     /// When the machine has no such version.
     pub fn begin_nested_at(
         &mut self,
-        version: VersionId,
+        to: impl AsRef<[VersionId]>,
         entry: CheckedEntry<'_>,
         from: (VersionKey, Point),
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, FireError> {
+        let to = to.as_ref();
         if entry.source() != from.0 {
             return Err(FireError::OtherSource);
         }
         if entry.point() != from.1 {
             return Err(FireError::OtherPoint(from.1));
         }
-        if entry.target() != self.code(version).key() {
-            return Err(FireError::OtherTarget);
-        }
+        self.require_versions(to, &entry)?;
         let entry = entry.entry();
-        let mut assigned: SmallVec<[(Value, u64); 16]> = SmallVec::new();
-        let ran = entry.run(read, |value, bits| assigned.push((value, bits)));
+        let mut assigned = AssignedValues::new();
+        let ran = entry.run(read, |_, value, bits| assigned.push((value, bits)));
         let writes = ran.map_err(FireError::Code)?;
         let refused = FireError::Transfer;
-        let pc = self.landing(version, entry.target, &assigned).map_err(refused)?;
-        writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)?;
+        let landings = self.landings(to, entry, &assigned).map_err(refused)?;
         let nested = self.suspend();
-        if !self.begin(version, &[]) {
-            self.end_nested(nested);
-            return Err(refused(TransferError::StackOverflow));
-        }
-        self.land(version, pc, &assigned);
-        self.state.asked = true;
-        Ok(nested)
-    }
-
-    /// As [`Machine::begin_nested_at`], for an entry into frames of these versions, the innermost
-    /// first. The outermost is the first activation of the nested run. The run is paused at the
-    /// landing point of the innermost.
-    ///
-    /// # Errors
-    /// As [`Machine::begin_nested_at`].
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn begin_nested_frames(
-        &mut self,
-        to: &[VersionId],
-        entry: CheckedFrameEntry<'_>,
-        from: (VersionKey, Point),
-        read: impl Fn(Value) -> u64,
-    ) -> Result<Nested, FireError> {
-        if entry.source() != from.0 {
-            return Err(FireError::OtherSource);
-        }
-        if entry.point() != from.1 {
-            return Err(FireError::OtherPoint(from.1));
-        }
-        let entry = entry.entry();
-        let mut assigned = self.empty_frames(to, entry)?;
-        let assign = |frame: usize, value, bits| assigned[frame].push((value, bits));
-        let writes = entry.run(read, assign).map_err(FireError::Code)?;
-        let refused = FireError::Transfer;
-        let landings = self.landing_frames(to, entry, assigned).map_err(refused)?;
-        let nested = self.suspend();
-        let outermost = *to.last().ok_or(FireError::OtherTarget)?;
         // The frames take the place of the activation that begins here.
-        let entered = match self.begin(outermost, &[]) {
-            true => self.go_on_in(landings),
-            false => Err(TransferError::StackOverflow),
+        let entered = match landings.last() {
+            Some(outermost) if self.begin(outermost.version, &[]) => self.land_in(&landings),
+            _ => Err(TransferError::StackOverflow),
         };
         let written = entered.map_err(refused).and_then(|()| {
             writes.iter().try_for_each(|write| self.write(write)).map_err(FireError::Store)

@@ -11,6 +11,13 @@ use transition::copy::InlinedSites;
 pub struct VersionId(u32);
 entity_impl!(VersionId, "version");
 
+/// One version is the list of the versions that a plain entry lands in ([`super::Machine::fire`]).
+impl AsRef<[VersionId]> for VersionId {
+    fn as_ref(&self) -> &[VersionId] {
+        std::slice::from_ref(self)
+    }
+}
+
 /// One version of a function, loaded into a machine.
 #[derive(Clone, Debug)]
 pub(super) struct MachineVersion {

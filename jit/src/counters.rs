@@ -1,6 +1,6 @@
 //! Counters of native code: the events that the interpreter counts, too ([`interp::RunCounts`]).
 //!
-//! A counting version ([`crate::Engine::counting`]) adds to words beside its code: at branches, at
+//! A counting version ([`crate::VersionSpec::counting`]) adds to words beside its code: at branches, at
 //! indirect calls, and at its start. A load, a read of a global and an argument have two words, the
 //! conjunction and the disjunction of all contents. They are equal if the contents never varied.
 //! This takes no branch, and no state for the first visit: conjunctions begin with all bits set.

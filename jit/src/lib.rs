@@ -70,7 +70,7 @@ pub use error::{CompileError, ContinueError};
 pub use observe::{CodeObserver, CodeSource, Piece, PieceKind, PiecePart, SourcePlace};
 pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
-pub use version::{Continuation, Version};
+pub use version::{Continuation, Version, VersionSpec};
 pub use vm::{
     Action, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
     Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal, HotLoop,

@@ -7,52 +7,62 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::version::{Continuation, Version, listed};
-use check::{CheckedEntry, CheckedFrameEntry};
-use ir::{Func, Function, Inst, Module};
+use check::CheckedEntry;
+use ir::{Func, Function, Module};
 use std::sync::{Arc, Mutex};
 use transition::VersionKey;
 use transition::copy::InlinedSites;
 
 impl Engine {
-    /// Like [`Engine::continuation`], into a version of `func` that is not compiled as a whole:
-    /// only the code behind the landing point exists. A function that is called once needs no more.
-    /// Calls cannot run the version, and it has no points.
+    /// As [`Engine::continuation`], into versions that are not compiled: the code behind the
+    /// landings of the entry is all that exists of them ([`resume::continuation()`]). A function
+    /// that is called once needs no more. `versions` are those of the landings, the innermost
+    /// first: for most entries, the target version alone. No calls run them, and they have no
+    /// points.
     ///
     /// # Errors
-    /// As [`Engine::continuation`].
+    /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,
+    /// to these versions, and [`ContinueError::Compile`].
     pub fn lone_continuation(
         &self,
         module: &Arc<Module>,
-        func: Func,
-        (source, target): (&Function, &Function),
+        (func, source): (Func, &Function),
         entry: CheckedEntry<'_>,
+        versions: &[&Function],
     ) -> Result<Arc<Continuation>, ContinueError> {
-        let function = || source.name().to_owned();
-        if entry.source() != VersionKey::of(source) {
-            return Err(ContinueError::OtherSource { function: function() });
-        }
-        if entry.target() != VersionKey::of(target) {
-            return Err(ContinueError::OtherTarget { function: function() });
-        }
         let at = entry.point();
         let name = format!("{}.from.{}", source.name(), at.inst());
-        let made = resume::continuation(&name, source, target, entry).map_err(|error| {
-            ContinueError::NotBuilt { function: function(), what: error.to_string() }
-        })?;
-        let instructions = made.function.inst_count();
+        let not_built = |error: resume::ContinuationError| ContinueError::NotBuilt {
+            function: source.name().to_owned(),
+            what: error.to_string(),
+        };
+        let made = resume::continuation(&name, source, versions, entry).map_err(not_built)?;
+        let function = made.function;
+        // Code behind several landings is of several functions, as inlined code is.
+        let (target, origins, sites) = match versions {
+            [target] => (target, Some(listed(&made.origins, function.inst_bound())), None),
+            _ => {
+                let funcs: Vec<Func> = entry.landings(func).map(|landing| landing.func).collect();
+                let site = |(inst, (landing, of))| (inst, (funcs[landing], of));
+                let sites: InlinedSites = made.copied.into_iter().map(site).collect();
+                (&&function, None, Some(Arc::new(sites)))
+            }
+        };
         let request = Request {
             module,
             func,
-            function: &made.function,
+            function: &function,
             kind: CodeKind::Resumed,
             piece: PieceKind::Continuation { at, target: VersionKey::of(target) },
             cells: Arc::from([]),
             counters: None,
-            origins: Some(listed(&made.origins, made.function.inst_bound())),
-            sites: None,
+            origins,
+            sites: sites.clone(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
-        let target = self.without_code(module, (func, target.clone()), Arc::clone(&code), None);
+        let instructions = function.inst_count();
+        let target = Function::clone(target);
+        let target = self.without_code(module, (func, target), Arc::clone(&code), sites);
         let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
         let keeps = !entry.entry().kept.is_empty();
         Ok(Arc::new(Continuation { code, source, at, requires, keeps, target, instructions }))
@@ -82,51 +92,5 @@ impl Engine {
             machine: Mutex::default(),
             callable: false,
         })
-    }
-
-    /// Compiles an entry into several frames: the compensation code and the code behind all of
-    /// them, as one piece ([`resume::frame_continuation`]). `versions` are the target versions of
-    /// the frames, the innermost first. Calls cannot run these versions, and they have no points.
-    /// Cost: as [`Engine::continuation`].
-    ///
-    /// # Errors
-    /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,
-    /// to these versions, and [`ContinueError::Compile`].
-    pub fn frame_continuation(
-        &self,
-        module: &Arc<Module>,
-        (func, source): (Func, &Function),
-        entry: CheckedFrameEntry<'_>,
-        versions: &[&Function],
-    ) -> Result<Arc<Continuation>, ContinueError> {
-        let at = entry.point();
-        let name = format!("{}.from.{}", source.name(), at.inst());
-        let not_built = |error: resume::ContinuationError| ContinueError::NotBuilt {
-            function: source.name().to_owned(),
-            what: error.to_string(),
-        };
-        let made = resume::frame_continuation(&name, source, versions, entry).map_err(not_built)?;
-        let frames = &entry.entry().frames;
-        let site =
-            |(inst, (frame, of)): (&Inst, &(usize, Inst))| (*inst, (frames[*frame].func, *of));
-        let sites: Arc<InlinedSites> = Arc::new(made.origins.iter().map(site).collect());
-        let function = made.function;
-        let request = Request {
-            module,
-            func,
-            function: &function,
-            kind: CodeKind::Resumed,
-            piece: PieceKind::Continuation { at, target: VersionKey::of(&function) },
-            cells: Arc::from([]),
-            counters: None,
-            origins: None,
-            sites: Some(Arc::clone(&sites)),
-        };
-        let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
-        let instructions = function.inst_count();
-        let target = self.without_code(module, (func, function), Arc::clone(&code), Some(sites));
-        let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
-        let keeps = !entry.entry().kept.is_empty();
-        Ok(Arc::new(Continuation { code, source, at, requires, keeps, target, instructions }))
     }
 }

@@ -15,12 +15,12 @@ use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
 use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
 use transition::copy::InlinedSites;
-use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
 /// A compiled version of a function, with the OSR points through which a run may exit it.
@@ -109,8 +109,8 @@ impl Version {
         self.code.described()
     }
 
-    /// The counters, if the version counts ([`Engine::counting`]). They count the events in the
-    /// version and in continuations into it.
+    /// The counters, if the version counts ([`VersionSpec::counting`]). They hold what has happened so
+    /// far in the version and in continuations into it.
     pub fn counters(&self) -> Option<&NativeCounts> {
         self.counters.as_deref()
     }
@@ -228,7 +228,7 @@ impl Version {
         entry: CheckedEntry<'_>,
     ) -> Result<resume::Continuation, ContinueError> {
         let made = match &self.instrumented {
-            None => resume::continuation(name, source, &self.function, entry),
+            None => resume::continuation(name, source, &[&self.function], entry),
             Some(instrumented) => {
                 resume::continuation_with_points(name, source, &self.function, instrumented, entry)
             }
@@ -255,74 +255,98 @@ impl Version {
     }
 }
 
-/// The optional parts of a version.
-#[derive(Default)]
-struct Extras {
-    counters: Option<Arc<NativeCounts>>,
+/// What a version is compiled with.
+#[derive(Clone, Debug, Default)]
+pub struct VersionSpec<'p> {
+    points: Cow<'p, [PointSpec]>,
+    counts: bool,
     sites: Option<Arc<InlinedSites>>,
 }
 
+impl<'p> VersionSpec<'p> {
+    /// Counters of calls and arguments, of the sides of branches, of the targets of indirect calls,
+    /// and of the results of loads and of reads of globals. One machine may run the version.
+    pub fn counting() -> VersionSpec<'p> {
+        VersionSpec { counts: true, ..VersionSpec::default() }
+    }
+
+    /// A point before each assumption of a version, that fires when the assumption fails. `exits`
+    /// names the mapping whose entry the run takes there, for each assumption that a run may reach.
+    /// The points have the order of the assumptions in reverse postorder.
+    ///
+    /// # Errors
+    /// [`CompileError::Point`] if an assumption has no exit, or is about a reference that is not
+    /// null.
+    pub fn leaving<'m>(
+        function: &Function,
+        mut exits: impl FnMut(Inst) -> Option<&'m Mapping>,
+    ) -> Result<VersionSpec<'p>, CompileError> {
+        let points = PointSpec::of_assumptions(function, |inst| {
+            Some(&exits(inst)?.entry(Point::before(inst))?.requires[..])
+        });
+        let points = points.map_err(|inst| {
+            let what = format!("the assumption {inst} has no exit");
+            CompileError::Point { function: function.name().to_owned(), what }
+        })?;
+        Ok(VersionSpec { points: points.into(), ..VersionSpec::default() })
+    }
+
+    /// The same, for a version with inlined code: `sites` tells where that comes from, so that a
+    /// trap names the function and the instruction of the base, in continuations into the version,
+    /// too.
+    #[must_use]
+    pub fn with_sites(self, sites: Arc<InlinedSites>) -> VersionSpec<'p> {
+        VersionSpec { sites: Some(sites), ..self }
+    }
+}
+
+impl<'p> From<&'p [PointSpec]> for VersionSpec<'p> {
+    /// OSR points. Point k of the list gets number k.
+    fn from(points: &'p [PointSpec]) -> VersionSpec<'p> {
+        VersionSpec { points: points.into(), ..VersionSpec::default() }
+    }
+}
+
+impl<'p, const N: usize> From<&'p [PointSpec; N]> for VersionSpec<'p> {
+    fn from(points: &'p [PointSpec; N]) -> VersionSpec<'p> {
+        points[..].into()
+    }
+}
+
+impl<'p> From<&'p Vec<PointSpec>> for VersionSpec<'p> {
+    fn from(points: &'p Vec<PointSpec>) -> VersionSpec<'p> {
+        points[..].into()
+    }
+}
+
 impl Engine {
-    /// Compiles a version with OSR points. Point k of the list gets number k. Costs one compilation
-    /// by Cranelift, about linear in the function.
+    /// Compiles a version: with a list of OSR points, or as a [`VersionSpec`] says. Costs one
+    /// compilation by Cranelift, about linear in the function.
     ///
     /// # Errors
     /// - [`CompileError::Point`] if a point or a value of a point does not exist in the function,
     ///   or the function already has OSR points of its own.
-    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature differs
-    ///   from `func`'s.
+    /// - [`CompileError::Invalid`] if the verifier rejects the function, or its signature is not
+    ///   that of `func`.
     /// - The other [`CompileError`]s if the function exceeds a limit or code generation fails.
-    pub fn version(
+    pub fn version<'p>(
         &self,
         module: &Arc<Module>,
         func: Func,
         function: &Function,
-        points: &[PointSpec],
+        spec: impl Into<VersionSpec<'p>>,
     ) -> Result<Arc<Version>, CompileError> {
-        self.make_version(module, (func, function), points, Extras::default())
-    }
-
-    /// Like [`Engine::version`], for a version with inlined code. `sites` has the origins of the
-    /// inlined code, so that a trap names the function and the instruction of its base, in
-    /// continuations into the version, too.
-    ///
-    /// # Errors
-    /// As [`Engine::version`].
-    pub fn inlined_version(
-        &self,
-        module: &Arc<Module>,
-        (func, function): (Func, &Function),
-        points: &[PointSpec],
-        sites: Arc<InlinedSites>,
-    ) -> Result<Arc<Version>, CompileError> {
-        let extras = Extras { sites: Some(sites), ..Extras::default() };
-        self.make_version(module, (func, function), points, extras)
-    }
-
-    /// Compiles a version without OSR points that counts its calls and arguments, the edges of its
-    /// branches, the targets of its indirect calls, and the results of loads and of reads of
-    /// globals. One machine may run it. Cost: as [`Engine::version`].
-    ///
-    /// # Errors
-    /// As [`Engine::version`].
-    pub fn counting(
-        &self,
-        module: &Arc<Module>,
-        func: Func,
-        function: &Function,
-    ) -> Result<Arc<Version>, CompileError> {
-        let counters = Arc::new(NativeCounts::new(function));
-        let extras = Extras { counters: Some(counters), ..Extras::default() };
-        self.make_version(module, (func, function), &[], extras)
+        self.make_version(module, (func, function), spec.into())
     }
 
     fn make_version(
         &self,
         module: &Arc<Module>,
         (func, function): (Func, &Function),
-        points: &[PointSpec],
-        Extras { counters, sites }: Extras,
+        VersionSpec { points, counts, sites }: VersionSpec<'_>,
     ) -> Result<Arc<Version>, CompileError> {
+        let points = &points[..];
+        let counters = counts.then(|| Arc::new(NativeCounts::new(function)));
         if !points.is_empty() && has_points(function) {
             return Err(CompileError::Point {
                 function: function.name().to_owned(),
@@ -384,46 +408,7 @@ impl Engine {
         }))
     }
 
-    /// Compiles a version that makes assumptions. A point before each assumption fires when the
-    /// assumption fails. For each reachable assumption, `exits` returns the mapping whose entry the
-    /// run takes. The points have the order of the assumptions in reverse postorder. Cost: as
-    /// [`Engine::version`].
-    ///
-    /// # Errors
-    /// [`CompileError::Point`] if an assumption has no exit, or is about a reference that is not
-    /// null; the errors of [`Engine::version`].
-    pub fn speculative<'m>(
-        &self,
-        module: &Arc<Module>,
-        func: Func,
-        function: &Function,
-        mut exits: impl FnMut(Inst) -> Option<&'m Mapping>,
-    ) -> Result<Arc<Version>, CompileError> {
-        let points = points_of_assumptions(function, |inst| {
-            Some(&exits(inst)?.entry(Point::before(inst))?.requires[..])
-        })?;
-        self.version(module, func, function, &points)
-    }
-
-    /// Like [`Engine::speculative`], for a version with inlined code: a failing assumption takes
-    /// the entry of `exits` into frames. `sites` as for [`Engine::inlined_version`].
-    ///
-    /// # Errors
-    /// As [`Engine::speculative`].
-    pub fn speculative_inlined(
-        &self,
-        module: &Arc<Module>,
-        (func, function): (Func, &Function),
-        exits: &FrameMapping,
-        sites: Arc<InlinedSites>,
-    ) -> Result<Arc<Version>, CompileError> {
-        let points = points_of_assumptions(function, |inst| {
-            Some(&exits.entry(Point::before(inst))?.requires[..])
-        })?;
-        self.inlined_version(module, (func, function), &points, sites)
-    }
-
-    /// A new cell for a point with this condition, without a target.
+    /// The cell of a point with this condition, which leads nowhere yet.
     pub(crate) fn cell(&self, condition: Condition) -> Cell {
         match condition {
             Condition::Countdown(visits) => Cell::new(Trigger::Countdown, visits),
@@ -527,20 +512,6 @@ fn shared(module: &Module, func: Func, function: &Function) -> Arc<Function> {
         Some(body) if std::ptr::eq(&**body, function) => Arc::clone(body),
         _ => Arc::new(function.clone()),
     }
-}
-
-/// Points before the assumptions of a version, by the values that their exits require.
-///
-/// # Errors
-/// [`CompileError::Point`] if an assumption has no exit.
-fn points_of_assumptions<'m>(
-    function: &Function,
-    exits: impl FnMut(Inst) -> Option<&'m [Value]>,
-) -> Result<Vec<PointSpec>, CompileError> {
-    PointSpec::of_assumptions(function, exits).map_err(|inst| {
-        let what = format!("the assumption {inst} has no exit");
-        CompileError::Point { function: function.name().to_owned(), what }
-    })
 }
 
 /// Whether the text of the function contains OSR points.

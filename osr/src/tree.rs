@@ -238,7 +238,10 @@ pub fn required(version: &Function, states: &FrameStates) -> Mapping {
         let assigns = values.iter().map(same).collect();
         let (steps, replays, kept) = (Vec::new(), Vec::new(), Vec::new());
         let requires = values.into_iter().collect();
-        mapping.insert(target, Entry { target, steps, replays, assigns, requires, kept });
+        mapping.insert(
+            target,
+            Entry { target, steps, replays, assigns, requires, kept, inner: Box::default() },
+        );
     }
     mapping
 }

@@ -3,11 +3,12 @@
 use super::common::{edited, function, inst, value};
 use super::directed::{SHARED, sum_again};
 use ir::edit::Editor;
-use ir::{Function, Global, Imm, InstSpec, Opcode, Point, Type, Value};
+use ir::{Func, Function, Global, Imm, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
     EdgeError, EdgeOrigin, Level, Version, VersionGraph, VersionPair, VersionTree, synthesize,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use transition::frames::{Frame, FramePlace};
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use transition::{Demand, NotAChain, Refusal, VersionKey, compose};
 
@@ -60,7 +61,15 @@ fn entry(
 ) -> Entry {
     assigns.sort();
     requires.sort();
-    Entry { target, steps, replays: Vec::new(), assigns, requires, kept: Vec::new() }
+    Entry {
+        target,
+        steps,
+        replays: Vec::new(),
+        assigns,
+        requires,
+        kept: Vec::new(),
+        inner: Box::default(),
+    }
 }
 
 struct Case {
@@ -181,6 +190,38 @@ fn the_second_mapping_needs_an_entry_where_the_first_lands() {
     assert_eq!(case.refusal(), Refusal::NoSecondEntry);
 }
 
+/// The first entry lands within the call at `%y`, in an activation begun there. An entry before the
+/// call would begin it again. The second entry may land in several activations, and has their
+/// values in terms of the first.
+#[test]
+fn nothing_goes_on_from_several_activations() {
+    let mut case = Case::new();
+    let [a, b, x, y] = case.values(["a", "b", "x", "y"]);
+    let (at, middle) = (case.point("x"), case.point("y"));
+    let copy = |v| assign(v, Operand::Source(v));
+    let plain = entry(middle, Vec::new(), vec![copy(a), assign(x, Operand::Source(b))], vec![a, b]);
+    let version = VersionKey::of(&case.versions[0]);
+    let begun = |from| Frame {
+        func: Func::from_u32(0),
+        version,
+        at: FramePlace::Before(at),
+        assigns: vec![assign(y, from)],
+    };
+    let several = Entry { inner: [begun(Operand::Source(a))].into(), ..plain.clone() };
+    let sum = step(Opcode::Add, Operand::Source(x), Operand::Source(a));
+    let second = entry(middle, vec![sum], vec![copy(a)], vec![a, x]);
+    let second = Entry { inner: [begun(Operand::Step(0))].into(), ..second };
+    case.first.insert(at, several);
+    case.second.insert(middle, second);
+    assert_eq!(case.refusal(), Refusal::NoSecondEntry);
+    case.first.insert(at, plain);
+    let composed = compose(&case.first, &case.second).expect("a chain");
+    let made = composed.mapping.entry(at).expect("legal");
+    assert_eq!(made.steps, [step(Opcode::Add, Operand::Source(b), Operand::Source(a))]);
+    assert_eq!((&made.inner[0].assigns, made.target), (&vec![assign(y, Operand::Step(0))], middle));
+    assert_eq!((made.activations(), &made.requires), (2, &vec![a, b]));
+}
+
 #[test]
 fn mappings_that_do_not_follow_each_other_do_not_compose() {
     let case = Case::new();
@@ -275,7 +316,7 @@ fn run(entry: &Entry, state: &BTreeMap<Value, u64>) -> Option<(BTreeMap<Value, u
             0
         }
     };
-    let ran = entry.run(read, |v, bits| {
+    let ran = entry.run(read, |_, v, bits| {
         after.insert(v, bits);
     });
     let writes = ran.ok().filter(|_| !strays.get())?;

@@ -1,10 +1,10 @@
 //! Profiles: the decisions that the runs of a program made.
 //!
 //! A machine that counts ([`interp::Machine::count`]) keeps counters in both tiers of the
-//! interpreter, and native code that counts (`jit::Engine::counting`) keeps its own.
-//! [`Profile::collect`] and `Profile::collect_native` read these counters into a profile: for each
-//! function the calls and arguments, the edge counters of its branches, the targets of its indirect
-//! calls, and the loads that gave one value. `osier::speculate::suggest` makes assumptions from it.
+//! interpreter, and native code that counts (`jit::VersionSpec::counting`) keeps its own.
+//! [`Profile::collect`] and `Profile::collect_native` make a profile of them: for each function its
+//! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
+//! that gave one value. [`crate::speculate::suggest`] makes assumptions from it.
 //!
 //! `Profile::write` and `Profile::read` are its file format (`docs/profile.md`).
 

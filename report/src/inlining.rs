@@ -34,8 +34,8 @@ pub fn inlined_function(made: &Inlined) -> InlinedFunction {
         counts.add(down_lost.get(point).copied());
     }
     for (_, entry) in made.down.entries() {
-        let price = figures.frames.entry(entry.frames.len()).or_default();
-        price.values.add(entry.frames.iter().map(|frame| frame.assigns.len() as u64).sum());
+        let price = figures.frames.entry(entry.activations()).or_default();
+        price.values.add(entry.assign_lists().map(|list| list.len() as u64).sum());
         price.chi.add(entry.size() as u64);
         price.kept.add(entry.kept.len() as u64);
     }

@@ -93,7 +93,15 @@ fn entry_in_the_middle(function: &Function) -> Entry {
     let live = Liveness::of_run(function, &decided, &BTreeMap::new()).live_before(function, target);
     let requires: Vec<Value> = live.iter().collect();
     let assigns = live.iter().map(|value| Assign { value, from: Operand::Source(value) }).collect();
-    Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+    Entry {
+        target,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns,
+        requires,
+        kept: Vec::new(),
+        inner: Box::default(),
+    }
 }
 
 #[divan::bench(args = SIZES)]
@@ -102,10 +110,10 @@ fn continuations(bencher: Bencher<'_, '_>, size: usize) {
     let entry = entry_in_the_middle(&function);
     let key = VersionKey::of(&function);
     let entry = CheckedEntry::unproved((key, key), entry.target, &entry);
-    let made = continuation("rest", &function, &function, entry).expect("the entry is right");
+    let made = continuation("rest", &function, &[&function], entry).expect("the entry is right");
     let counted = bencher.counter(ItemsCount::new(made.function.inst_count()));
     counted.bench_local(|| {
-        continuation("rest", black_box(&function), black_box(&function), black_box(entry))
+        continuation("rest", black_box(&function), black_box(&[&function]), black_box(entry))
     });
 }
 

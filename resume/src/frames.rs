@@ -7,77 +7,50 @@
 //! stack for each activation, and no call.
 
 use crate::claim::Draft;
-use crate::continuation::{ContinuationError, rest_of};
-use check::{CheckedFrameEntry, LandedEntry, LandedFrame};
+use crate::continuation::{Continuation, ContinuationError, judged, rest_of};
+use check::{CheckedEntry, LandedVersion};
 use ir::edit::{Editor, Fuel, InlinedBody, Pass, apply};
-use ir::{Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Type, Value};
+use ir::{
+    Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Type, Value,
+};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use transition::VersionKey;
-use transition::copy::{ContinuationClaim, Environment};
-use transition::frames::{Frame, FrameEntry, FramePlace};
+use transition::copy::Environment;
+use transition::frames::FramePlace;
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
-/// The code behind all frames of an entry. See the module documentation.
-#[derive(Clone, Debug)]
-pub struct FrameContinuation {
-    /// The code. Its parameters are the values that the entry requires, in order; its results are
-    /// the results of the outermost frame's function.
-    pub function: Function,
-    /// For each instruction that is a copy: the frame, by its index in the entry, and the
-    /// instruction of its version.
-    pub origins: BTreeMap<Inst, (usize, Inst)>,
-    /// The claim that the function is the code behind the frames. The checker has accepted it.
-    pub claim: ContinuationClaim,
-}
-
-/// Makes a function of the code behind the frames of an entry. `versions` are the versions of the
-/// frames, the innermost first. Cost: near linear in the code that is copied.
+/// Makes a function of the code behind the frames of an entry from `source` to these versions, the
+/// innermost first. Cost: near linear in the code that is copied.
 ///
 /// # Errors
-/// [`ContinuationError::OtherVersions`] if the entry does not lead from `source` to these versions,
-/// and as [`crate::continuation`].
-pub fn frame_continuation(
+/// As [`crate::continuation`].
+pub(crate) fn joined(
     name: &str,
     source: &Function,
     versions: &[&Function],
-    entry: CheckedFrameEntry<'_>,
-) -> Result<FrameContinuation, ContinuationError> {
-    let frames = &entry.entry().frames;
-    let is_of = |(frame, version): (&Frame, &&Function)| frame.version == VersionKey::of(version);
-    let are_of = frames.len() == versions.len() && frames.iter().zip(versions).all(is_of);
-    if frames.is_empty() || !are_of || entry.source() != VersionKey::of(source) {
-        return Err(ContinuationError::OtherVersions);
-    }
-    let rests = frames.iter().zip(versions).map(|(frame, version)| Rest::new(frame, version));
+    entry: CheckedEntry<'_>,
+) -> Result<Continuation, ContinuationError> {
+    let entry = entry.entry();
+    let frames = entry.places().zip(entry.assign_lists()).zip(versions);
+    let rests = frames.map(|((at, assigns), version)| Rest::new(at, assigns, version));
     let rests: Vec<Rest> = rests.collect::<Result<_, _>>()?;
-    let (joined, calls) = compensated(name, source, entry.entry(), &rests)?;
-    let start = behind_steps(&joined, entry.entry());
+    let (joined, calls) = compensated(name, source, entry, &rests)?;
+    let start = behind_steps(&joined, entry);
     let pass = JoinRests { calls, rests: &rests, draft: RefCell::default() };
     let (function, _) = apply(&joined, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
-    let steps = (0..).take(entry.entry().steps.len()).collect();
+    let steps = (0..).take(entry.steps.len()).collect();
     let draft = Draft { steps, ..pass.draft.into_inner() };
-    let claim = draft.claim(&function, versions, start);
-    let landed: Vec<LandedFrame> = frames
-        .iter()
-        .zip(versions)
-        .map(|(frame, version)| LandedFrame {
-            version,
-            at: frame.at,
-            assigns: &frame.assigns,
-            without_points: None,
-        })
-        .collect();
-    let FrameEntry { steps, replays, requires, .. } = entry.entry();
-    let landed = LandedEntry { source, requires, steps, replays, frames: &landed };
-    let copied = check::continuation(&function, landed, &claim);
-    let origins = copied.map_err(ContinuationError::Refused)?.origins().clone();
-    Ok(FrameContinuation { function, origins, claim })
+    let claim = draft.clone().claim(&function, versions, start);
+    let (origins, copied, provided) = Default::default();
+    let made = Continuation { function, origins, copied, claim, draft, provided };
+    let landed: Vec<LandedVersion<'_>> =
+        versions.iter().map(|version| LandedVersion { version, without_points: None }).collect();
+    judged(made, source, &landed, entry)
 }
 
 /// The environment behind the compensation code.
-fn behind_steps(joined: &Function, entry: &FrameEntry) -> Environment {
+fn behind_steps(joined: &Function, entry: &Entry) -> Environment {
     let start = joined.entry();
     let params = joined.block_params(start);
     let results = joined.block_insts(start).take(entry.steps.len());
@@ -88,15 +61,15 @@ fn behind_steps(joined: &Function, entry: &FrameEntry) -> Environment {
         Operand::Source(value) => required[&value],
         Operand::Step(index) => results[index as usize],
     };
-    let frames = entry.frames.iter().enumerate();
-    let assigns = frames.flat_map(|(frame, of)| of.assigns.iter().map(move |a| (frame, a)));
+    let frames = entry.assign_lists().enumerate();
+    let assigns = frames.flat_map(|(frame, list)| list.iter().map(move |a| (frame, a)));
     assigns.map(|(frame, assign)| ((frame, assign.value), held(assign.from))).collect()
 }
 
 /// The code of one frame, as a function of the values assigned to it, and behind a call of the
 /// results.
 struct Rest {
-    code: crate::Continuation,
+    code: Continuation,
     /// The values that its parameters stand for.
     values: Vec<Value>,
     /// Where it begins.
@@ -104,13 +77,17 @@ struct Rest {
 }
 
 impl Rest {
-    fn new(frame: &Frame, version: &Function) -> Result<Rest, ContinuationError> {
-        let at = frame.at.inst();
+    fn new(
+        place: FramePlace,
+        assigns: &[Assign],
+        version: &Function,
+    ) -> Result<Rest, ContinuationError> {
+        let at = place.inst();
         if !version.has_inst(at) {
             return Err(ContinuationError::NoSuchPoint(Point::before(at)));
         }
-        let mut values: Vec<Value> = frame.assigns.iter().map(|assign| assign.value).collect();
-        let target = match frame.at {
+        let mut values: Vec<Value> = assigns.iter().map(|assign| assign.value).collect();
+        let target = match place {
             FramePlace::Before(point) => point,
             FramePlace::Within(call) => {
                 values.extend_from_slice(&version.inst(call).results);
@@ -130,6 +107,7 @@ impl Rest {
             assigns,
             requires: values.clone(),
             kept: Vec::new(),
+            inner: Box::default(),
         };
         let name = format!("{}.at.{at}", version.name());
         let code = rest_of(&name, version, version, &entry)?;
@@ -141,7 +119,7 @@ impl Rest {
 fn compensated(
     name: &str,
     source: &Function,
-    entry: &FrameEntry,
+    entry: &Entry,
     rests: &[Rest],
 ) -> Result<(Function, Vec<Inst>), ContinuationError> {
     let ty = |value: &Value| match source.has_value(*value) {
@@ -160,20 +138,22 @@ fn compensated(
     builder.switch_to(block);
     let mut code = Compensation { entry, taken, steps: Vec::new() };
     code.emit(&mut builder)?;
+    // The rests take the place of the calls, so these may name any function.
+    let anyone = Func::from_u32(0);
     let mut given: SmallVec<[Value; 4]> = SmallVec::new();
-    for (frame, rest) in entry.frames.iter().zip(rests) {
+    for (assigns, rest) in entry.assign_lists().zip(rests) {
         let mut args: SmallVec<[Value; 8]> =
-            frame.assigns.iter().map(|a| code.value(a.from)).collect::<Result<_, _>>()?;
+            assigns.iter().map(|a| code.value(a.from)).collect::<Result<_, _>>()?;
         args.extend(given);
         let wanted = rest.code.function.signature();
-        let values = frame.assigns.iter().map(|assign| assign.value);
+        let values = assigns.iter().map(|assign| assign.value);
         for ((value, arg), ty) in values.zip(&args).zip(&wanted.params) {
             let given = builder.function().value_type(*arg);
             if given != *ty {
                 return Err(ContinuationError::WrongType { value, ty: *ty, given });
             }
         }
-        let call = builder.insert(InstSpec::call(frame.func, &args, &wanted.results));
+        let call = builder.insert(InstSpec::call(anyone, &args, &wanted.results));
         given = builder.function().inst(call).results.iter().copied().collect();
     }
     builder.ret(&given);
@@ -185,7 +165,7 @@ fn compensated(
 
 /// The compensation code of an entry.
 struct Compensation<'e> {
-    entry: &'e FrameEntry,
+    entry: &'e Entry,
     /// The parameters.
     taken: Vec<Value>,
     /// The results of the steps so far.

@@ -3,7 +3,7 @@ use ir::Function;
 use transition::mapping::Entry;
 
 fn forge(source: &Function, target: &Function, entry: &Entry) {
-    resume::continuation("forged", source, target, entry);
+    resume::continuation("forged", source, &[target], entry);
 }
 
 fn main() {}

@@ -36,7 +36,7 @@ fn handing(pair: &Pair) -> Vm {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let fast = pair.at_head(&engine, true, Condition::Countdown(3));
-    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(states(pair)))])
+    vm.install(&fast, vec![Action::Hand(Arc::clone(&pair.backward), states(pair))])
         .expect("it fits");
     vm
 }

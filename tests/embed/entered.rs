@@ -124,7 +124,7 @@ fn code_that_was_entered_leaves_again() {
     let engine = engine(Config::default());
     let mut machine = vm(&engine, &pair.module);
     let version = pair.at_head(&engine, true, Condition::Countdown(4));
-    let action = Action::Hand(Arc::clone(&pair.backward), Arc::new(states(&pair)));
+    let action = Action::Hand(Arc::clone(&pair.backward), states(&pair));
     machine.adopt(&version, vec![action]).expect("it fits");
     let code = engine.continuation(&pair.base, pair.loop_entry(), &version).expect("compiled");
     machine.set_tiering(Box::new(After(3, code)));

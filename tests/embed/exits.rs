@@ -82,8 +82,15 @@ fn identity(pair: &Pair) -> Checked<Mapping> {
         .iter()
         .map(|value| Assign { value: *value, from: Operand::Source(*value) })
         .collect();
-    let entry =
-        Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
+    let entry = Entry {
+        target: at,
+        steps: vec![],
+        replays: vec![],
+        assigns,
+        requires,
+        kept: vec![],
+        inner: Box::default(),
+    };
     let mut mapping = Mapping::new(&pair.base, &pair.base);
     mapping.insert(at, entry);
     Checked::unproved(mapping)

@@ -126,6 +126,7 @@ fn a_mapping_of_another_function_leads_nowhere() {
         assigns,
         requires: vec![],
         kept: vec![],
+        inner: Box::default(),
     };
     let mut mapping = Mapping::new(&other.base, &other.base);
     mapping.insert(at, entry);
@@ -284,7 +285,7 @@ fn handing(pair: &Pair) -> (Vm, Arc<Version>) {
     let engine = engine(Config::default());
     let mut vm = vm(&engine, &pair.module);
     let version = pair.at_head(&engine, true, Condition::Countdown(3));
-    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), Arc::new(states(pair)))])
+    vm.install(&version, vec![Action::Hand(Arc::clone(&pair.backward), states(pair))])
         .expect("it fits");
     (vm, version)
 }

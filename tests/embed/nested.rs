@@ -190,7 +190,7 @@ fn calls_of_the_embedder_are_in_the_trace() {
 /// A version of `step` that leaves its loop at the second visit, for the embedder.
 fn leaving(pair: &Pair, engine: &Engine) -> (Arc<Version>, Action) {
     let version = pair.at_head(engine, true, Condition::Countdown(2));
-    (version, Action::Hand(Arc::clone(&pair.backward), Arc::new(states(pair))))
+    (version, Action::Hand(Arc::clone(&pair.backward), states(pair)))
 }
 
 /// Exits to the embedder fire in functions that the embedder has called, to any depth.

@@ -15,6 +15,7 @@ use osier::passes::Pipeline;
 use osier::transition::VersionKey;
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use osier::{Format, load};
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -131,8 +132,15 @@ impl Pair {
             .iter()
             .map(|value| Assign { value: *value, from: Operand::Source(*value) })
             .collect();
-        let entry =
-            Entry { target: at, steps: vec![], replays: vec![], assigns, requires, kept: vec![] };
+        let entry = Entry {
+            target: at,
+            steps: vec![],
+            replays: vec![],
+            assigns,
+            requires,
+            kept: vec![],
+            inner: Box::default(),
+        };
         let key = VersionKey::of(&self.base);
         let entry = CheckedEntry::unproved((key, key), at, &entry);
         engine.continuation(&self.base, entry, slow).expect("it fits")
@@ -162,8 +170,9 @@ pub(crate) fn in_a_process_of_its_own(test: &str, body: impl FnOnce()) {
 }
 
 /// The frame states of the base of a pair: each live value in the slot of its number.
-pub(crate) fn states(pair: &Pair) -> FrameStates {
-    FrameStates::of_live(0, &pair.base, |value| Some(value.as_u32()))
+pub(crate) fn states(pair: &Pair) -> Arc<BTreeMap<Func, Arc<FrameStates>>> {
+    let states = FrameStates::of_live(0, &pair.base, |value| Some(value.as_u32()));
+    Arc::new(BTreeMap::from([(pair.func, Arc::new(states))]))
 }
 
 /// The first point of the header of the first loop.

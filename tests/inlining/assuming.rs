@@ -6,7 +6,7 @@ use interp::{
     Limits, Machine, NoHost, NoObserver, Options, Outcome, Program, Run, TraceLevel, VersionId,
 };
 use ir::{Func, Function, Inst, Module, Opcode, Point};
-use jit::{Action, Config, Engine, Quiet, Vm};
+use jit::{Action, Config, Engine, Quiet, VersionSpec, Vm};
 use osier::driver::NoObserver as NoDriverObserver;
 use osier::inlining::{
     CalleeLandings, InlinePlan, Inlined, InlinedAssumptions, NotInlined, PlacedAssumption, inline,
@@ -121,10 +121,10 @@ impl Assuming {
                 Run::Failed { .. } => {
                     let inst = machine.view().expect("it is paused").inst();
                     let exit = made.exit(inst).expect("each assumption has an exit");
-                    let frames = exit.entry().frames.iter();
-                    let to: Vec<VersionId> = frames.map(|frame| bases[&frame.func]).collect();
+                    let landings = exit.landings(self.main);
+                    let to: Vec<VersionId> = landings.map(|landing| bases[&landing.func]).collect();
                     left.push(to.len());
-                    machine.fire_frames(&to, exit).expect("it fits");
+                    machine.fire(&to, exit).expect("it fits");
                 }
                 Run::Done(outcome) => return (left, outcome),
                 other => panic!("{other:?}"),
@@ -138,14 +138,14 @@ impl Assuming {
         let engine = Engine::new(Config::default()).expect("native code runs here");
         let version = made.tree.function(made.optimized);
         let sites = Arc::new(made.copies.sites());
-        let of = (self.main, version);
-        let code = engine.speculative_inlined(&self.module, of, &made.down, sites);
-        let code = code.expect("each assumption has an exit");
+        let spec = VersionSpec::leaving(version, |_| Some(&made.down));
+        let spec = spec.expect("each assumption has an exit").with_sites(sites);
+        let code = engine.version(&self.module, self.main, version, spec).expect("compiled");
         let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
         vm.set_tiering(Box::new(Quiet));
         let down = Arc::new(made.down.clone());
-        let actions = vec![Action::InterpretFrames(down); code.points().len()];
+        let actions = vec![Action::Interpret(down); code.points().len()];
         vm.install(&code, actions).expect("installed");
         let outcome = vm.invoke(self.main, args, &mut NoHost).expect("it ends");
         (vm.transitions().iter().map(|made| made.count).sum(), outcome)

@@ -20,22 +20,22 @@ use super::wrong::copies::{COPY, ONE_CALL, ORIGINALS};
 use super::wrong::frames::{Own, own};
 use super::wrong::hand::{Hand, Inlined as InlinedCall, calls, value};
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Program};
-use ir::{Func, Function, Module, Value};
+use ir::{Func, Function, Module, Point, Value};
 use osier::check::{self, Checked, Copies, FrameLanding};
 use osier::transition::VersionKey;
 use osier::transition::copy::InlinedSites;
-use osier::transition::frames::{FrameEntry, FrameMapping, FramePlace};
-use osier::transition::mapping::{Assign, Mapping, Operand};
+use osier::transition::frames::FramePlace;
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
 
-/// A copy, and the frame entries that leave it. Its frames land in the originals.
+/// A copy, and the entries into it and out of it. Its frames land in the originals.
 struct Scene {
     hand: Hand,
     copies: Checked<Copies>,
     up: Mapping,
-    down: FrameMapping,
+    down: Mapping,
 }
 
 impl Scene {
@@ -51,28 +51,29 @@ impl Scene {
         };
         let left = check::leave_copy(&first, &copies, landing).expect("it begins at the copy");
         assert!(left.refused.is_empty(), "{:?}", left.refused);
-        let down = FrameMapping::clone(&left.mapping);
+        let down = Mapping::clone(&left.mapping);
         let entered = check::enter_copy(&owns[&hand.main()].mapping, &copies, &first);
         let up = Mapping::clone(&entered.expect("a chain").mapping);
         Scene { hand, copies, up, down }
     }
 
-    /// The findings of the frame oracle with another mapping.
-    fn found(&self, down: &FrameMapping, inputs: &[&[u64]]) -> Vec<String> {
+    /// What the frame oracle finds with another mapping.
+    fn found(&self, down: &Mapping, inputs: &[&[u64]]) -> Vec<String> {
         texts(&self.judged(down, inputs, FrameOptions { chains: 0, ..options() }))
     }
 
     /// The findings with another version, without entries.
     fn found_in(&self, optimized: &Function, inputs: &[&[u64]]) -> Vec<String> {
         let key = VersionKey::of(optimized);
-        let (up, down) = (Mapping::between(self.up.source(), key), FrameMapping::new(key));
+        let (up, down) =
+            (Mapping::between(self.up.source(), key), Mapping::between(key, self.up.source()));
         let (func, events) = (self.hand.main(), &BTreeSet::new());
         let copies = &self.copies;
         let pair = InlinedPair { func, optimized, copies, events, up: &up, down: &down };
         texts(&report(&self.hand.module, pair, inputs, options()))
     }
 
-    fn judged(&self, down: &FrameMapping, inputs: &[&[u64]], options: FrameOptions) -> FrameReport {
+    fn judged(&self, down: &Mapping, inputs: &[&[u64]], options: FrameOptions) -> FrameReport {
         let optimized = &self.hand.version;
         let events = &optimized.all_insts().collect();
         let Scene { copies, up, .. } = self;
@@ -81,9 +82,9 @@ impl Scene {
     }
 
     /// The mapping with each entry into several activations changed.
-    fn changed(&self, change: impl Fn(&mut FrameEntry)) -> FrameMapping {
+    fn changed(&self, change: impl Fn(&mut Entry)) -> Mapping {
         let mut down = self.down.clone();
-        for (point, entry) in self.down.entries().filter(|(_, entry)| entry.frames.len() > 1) {
+        for (point, entry) in self.down.entries().filter(|(_, entry)| !entry.inner.is_empty()) {
             let mut changed = entry.clone();
             change(&mut changed);
             down.insert(point, changed);
@@ -131,9 +132,7 @@ const INPUTS: &[&[u64]] = &[&[9, 4], &[7, 0xffff_fff9]];
 fn case_13_a_frame_is_missing() {
     let scene = nested();
     assert_eq!(scene.found(&scene.down, INPUTS), [""; 0], "before the forgery");
-    let missing = scene.changed(|entry| {
-        entry.frames.pop();
-    });
+    let missing = scene.changed(|entry| entry.inner = entry.inner[1..].into());
     let found = scene.found(&missing, INPUTS);
     assert!(
         found.iter().any(|what| what.contains("does not come to the activations")),
@@ -144,11 +143,13 @@ fn case_13_a_frame_is_missing() {
 #[test]
 fn case_13_frames_have_each_others_places_or_values() {
     let scene = nested();
-    let places = scene.changed(|entry| entry.frames.swap(0, 1));
+    let places = scene.changed(|entry| {
+        let (at, target) = (entry.inner[0].at.inst(), entry.target);
+        (entry.inner[0].at, entry.target) = (FramePlace::Before(target), Point::before(at));
+    });
     assert!(!scene.found(&places, INPUTS).is_empty());
     let values = scene.changed(|entry| {
-        let [first, second, ..] = &mut entry.frames[..] else { panic!("several frames") };
-        std::mem::swap(&mut first.assigns, &mut second.assigns);
+        std::mem::swap(&mut entry.inner[0].assigns, &mut entry.assigns);
     });
     let found = scene.found(&values, INPUTS);
     assert!(found.iter().any(|what| what.starts_with("frame 1: ")), "{found:?}");
@@ -159,9 +160,8 @@ fn case_13_frames_have_each_others_places_or_values() {
 fn case_13_a_frame_resumes_in_the_version_that_is_left() {
     let scene = nested();
     let left = VersionKey::of(&scene.hand.version);
-    let resumed = scene.changed(|entry| {
-        entry.frames.last_mut().expect("several frames").version = left;
-    });
+    let mut resumed = Mapping::between(scene.down.source(), left);
+    scene.down.entries().for_each(|(point, entry)| resumed.insert(point, entry.clone()));
     assert!(!scene.found(&resumed, INPUTS).is_empty());
 }
 
@@ -224,12 +224,12 @@ const COUNTS: &[&[u64]] = &[&[12, 4], &[8, 4]];
 fn case_14_a_function_inlined_into_itself_keeps_its_activations_apart() {
     let scene = Scene::new(RECURSIVE, UNROLLED, TWICE);
     assert_eq!(scene.found(&scene.down, COUNTS), [""; 0], "before the forgery");
-    let deep = scene.down.entries().find(|(_, entry)| entry.frames.len() == 3);
+    let deep = scene.down.entries().find(|(_, entry)| entry.activations() == 3);
     let (_, deep) = deep.expect("an entry in the inner activation");
-    assert_eq!(deep.frames[0].func, deep.frames[1].func);
+    assert_eq!(deep.inner[0].func, deep.inner[1].func);
     let a = scene.value("f", "a");
     let mixed = scene.changed(|entry| {
-        let [inner, outer, ..] = &mut entry.frames[..] else { panic!("several frames") };
+        let [inner, outer, ..] = &mut entry.inner[..] else { return };
         let of = |assigns: &[Assign]| assigns.iter().position(|assign| assign.value == a);
         if let (Some(x), Some(y)) = (of(&inner.assigns), of(&outer.assigns))
             && inner.func == outer.func
@@ -270,20 +270,18 @@ fn case_15_a_waiting_frame_has_no_result_of_its_call() {
     let scene = nested();
     let call = calls(scene.hand.body("main"))[0];
     let result = scene.value("main", "u");
-    let waits = |entry: &FrameEntry| {
+    let waits = |entry: &Entry| {
         let within = FramePlace::Within(call);
-        entry.frames.iter().any(|frame| frame.at == within)
+        entry.places().any(|place| place == within)
     };
     assert!(scene.down.entries().any(|(_, entry)| waits(entry)));
     for (_, entry) in scene.down.entries().filter(|(_, entry)| waits(entry)) {
-        let outer = entry.frames.last().expect("a frame");
-        assert!(outer.assigns.iter().all(|assign| assign.value != result));
+        assert!(entry.assigns.iter().all(|assign| assign.value != result));
     }
     let forged = scene.changed(|entry| {
         let Some(read) = entry.requires.first().copied() else { return };
-        let outer = entry.frames.last_mut().expect("a frame");
-        outer.assigns.push(Assign { value: result, from: Operand::Source(read) });
-        outer.assigns.sort_unstable();
+        entry.assigns.push(Assign { value: result, from: Operand::Source(read) });
+        entry.assigns.sort_unstable();
     });
     let found = scene.found(&forged, INPUTS);
     assert!(found.iter().any(|what| what.starts_with("frame 1: ")), "{found:?}");
@@ -295,15 +293,9 @@ fn case_15_a_waiting_frame_has_no_result_of_its_call() {
 fn case_15_a_waiting_frame_has_what_is_live_behind_its_call() {
     let scene = Scene::new(RECURSIVE, UNROLLED, TWICE);
     let n = scene.value("main", "n");
-    let has = |entry: &FrameEntry| {
-        let outer = entry.frames.last().expect("a frame");
-        outer.assigns.iter().any(|assign| assign.value == n)
-    };
-    assert!(scene.down.entries().filter(|(_, entry)| entry.frames.len() > 1).all(|(_, e)| has(e)));
-    let forged = scene.changed(|entry| {
-        let outer = entry.frames.last_mut().expect("a frame");
-        outer.assigns.retain(|assign| assign.value != n);
-    });
+    let has = |entry: &Entry| entry.provides_value(n);
+    assert!(scene.down.entries().filter(|(_, entry)| !entry.inner.is_empty()).all(|(_, e)| has(e)));
+    let forged = scene.changed(|entry| entry.assigns.retain(|assign| assign.value != n));
     let found = scene.found(&forged, COUNTS);
     assert!(found.iter().any(|what| what.contains("went on")), "{found:?}");
 }
@@ -431,7 +423,7 @@ fn case_19_a_back_edge_hands_over_the_values_of_its_own_round() {
     assert!(hand.judged().is_some());
     // So does a frame.
     let of_first = scene.changed(|entry| {
-        let inner = &mut entry.frames[0].assigns;
+        let inner = &mut entry.inner[0].assigns;
         for assign in inner.iter_mut().filter(|assign| assign.value == t) {
             assign.from = Operand::Source(first);
         }
@@ -533,12 +525,12 @@ fn chains_alone_find_wrong_frames() {
     let chains = &report.chains;
     assert!(chains.chains == 40 && chains.several > 20 && chains.into > 100, "{chains:?}");
     assert_eq!(chains.states, chains.hops());
-    let forgeries: [&dyn Fn(&mut FrameEntry); 4] = [
-        &|entry| entry.frames.swap(0, 1),
-        &|entry| drop(entry.frames.pop()),
-        &|entry| entry.frames[1].assigns.truncate(1),
+    let forgeries: [&dyn Fn(&mut Entry); 4] = [
+        &|entry| std::mem::swap(&mut entry.inner[0].assigns, &mut entry.assigns),
+        &|entry| entry.inner = Box::default(),
+        &|entry| entry.assigns.truncate(1),
         &|entry| {
-            let assigns = &mut entry.frames[1].assigns;
+            let assigns = &mut entry.assigns;
             let (first, last) = (assigns[0].from, assigns.len() - 1);
             assigns[0].from = std::mem::replace(&mut assigns[last].from, first);
         },

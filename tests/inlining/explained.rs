@@ -83,10 +83,11 @@ fn agrees(made: &Inlined, side: Side, point: Point, told: &InlinedAnswer) {
     }
     let instance = made.origin(point).map_or(0, |at| made.copies.stack(at).count());
     assert_eq!(told.code_of.len(), instance, "{told:?}");
-    let Some(entry) = made.down.entry(point) else { return };
+    let Some(checked) = made.down.checked_entry(point) else { return };
+    let (entry, main) = (checked.entry(), made.copies.instances()[0].func);
     let frames = told.frames.as_ref().expect("it has an entry");
-    assert_eq!(frames.frames.len(), entry.frames.len());
-    for (told, frame) in frames.frames.iter().zip(&entry.frames) {
+    assert_eq!(frames.frames.len(), entry.activations());
+    for (told, frame) in frames.frames.iter().zip(checked.landings(main)) {
         assert_eq!(told.at.place.inst, frame.at.inst().to_string());
         assert_eq!(told.at.waits, matches!(frame.at, FramePlace::Within(_)));
         assert_eq!(told.set.len(), frame.assigns.len());

@@ -1,4 +1,4 @@
-//! Inlined code left into an interpreter of the embedder (`jit::Action::HandFrames`).
+//! Inlined code left into an interpreter of the embedder (`jit::Action::Hand`).
 
 use super::policy::plan;
 use super::{ALL, parsed};
@@ -10,7 +10,7 @@ use ir::{
 };
 use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
-    HandedContent, LinkError, PointSpec, RunError, Slot, Vm,
+    HandedContent, LinkError, PointSpec, RunError, Slot, VersionSpec, Vm,
 };
 use osier::driver::NoObserver as NoDriverObserver;
 use osier::inlining::{CalleeLandings, Inlined, inline};
@@ -105,7 +105,7 @@ impl Scene {
     /// The point with an entry into the most frames.
     fn deepest(&self) -> Point {
         let entries = self.made.down.entries();
-        entries.max_by_key(|(_, entry)| entry.frames.len()).expect("an entry").0
+        entries.max_by_key(|(_, entry)| entry.activations()).expect("an entry").0
     }
 
     /// A machine that hands its run over at the first visit of a point.
@@ -114,11 +114,11 @@ impl Scene {
         let values = self.made.down.entry(at).expect("an entry").requires.clone();
         let point = PointSpec { at, condition: Condition::Always, values };
         let sites = Arc::new(self.made.copies.sites());
-        let of = (self.main, version);
-        let code = self.engine.inlined_version(&self.module, of, &[point], sites);
+        let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+        let code = self.engine.version(&self.module, self.main, version, spec);
         let mut vm = Vm::new(&self.engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
-        let action = Action::HandFrames(Arc::new(self.made.down.clone()), Arc::new(states));
+        let action = Action::Hand(Arc::new(self.made.down.clone()), Arc::new(states));
         vm.install(&code.expect("compiled"), vec![action])?;
         Ok(vm)
     }
@@ -244,7 +244,7 @@ fn an_interpreter_of_others_goes_on_from_every_entry() {
                 assert_eq!(found, expected, "{input} at {at:?}");
             }
             let met = met.lock().expect("no panic");
-            assert!(met.iter().all(|frames| *frames == entry.frames.len()), "{met:?} at {at:?}");
+            assert!(met.iter().all(|frames| *frames == entry.activations()), "{met:?} at {at:?}");
             deepest = deepest.max(met.iter().copied().max().unwrap_or(0));
         }
         assert!(deepest >= most, "{deepest} frames");
@@ -271,11 +271,12 @@ fn two_frames_of_one_function_have_their_own_slots() {
     let scene = Scene::new(RECURSIVE);
     let base = scene.module.body(scene.main).expect("a body");
     let n = base.arguments()[0];
-    let has_both = |frames: &[transition::frames::Frame]| {
-        frames.len() == 2 && frames.iter().all(|f| f.assigns.iter().any(|a| a.value == n))
+    let has_both = |entry: &transition::mapping::Entry| {
+        let lists: Vec<_> = entry.assign_lists().collect();
+        lists.len() == 2 && lists.iter().all(|list| list.iter().any(|a| a.value == n))
     };
     let mut entries = scene.made.down.entries();
-    let (at, _) = entries.find(|(_, entry)| has_both(&entry.frames)).expect("two frames");
+    let (at, _) = entries.find(|(_, entry)| has_both(entry)).expect("two frames");
     let differing = Arc::new(AtomicUsize::new(0));
     let mut vm = scene.leaving(at, scene.states()).expect("it fits");
     let mut embedder = Looks(Arc::clone(&differing));
@@ -296,16 +297,16 @@ fn changed(scene: &Scene, func: Func, at: Point, change: impl Fn(&mut Vec<Local>
 
 /// The point of each frame whose state counts.
 fn landed(scene: &Scene) -> Vec<(Func, Point)> {
-    let frames = &scene.made.down.entry(scene.deepest()).expect("an entry").frames;
-    assert_eq!(frames.len(), 3);
-    let place = |frame: &transition::frames::Frame| match frame.at {
+    let entry = scene.made.down.checked_entry(scene.deepest()).expect("an entry");
+    assert_eq!(entry.entry().activations(), 3);
+    let place = |frame: transition::frames::Landing<'_>| match frame.at {
         FramePlace::Before(point) => (frame.func, point),
         FramePlace::Within(call) => {
             let f = scene.module.body(frame.func).expect("a body");
             (frame.func, Point::before(f.next_inst(call).expect("a next")))
         }
     };
-    frames.iter().map(place).collect()
+    entry.landings(scene.main).map(place).collect()
 }
 
 /// An activation names each slot once.

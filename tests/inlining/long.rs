@@ -144,7 +144,8 @@ fn the_size_of_entries_grows_with_the_calls_alone() {
             let inlined = made.copies.claim().instances.len() - 1;
             assert!(inlined * 10 >= calls * 9, "{inlined} of {calls}");
             let up = made.up.entries().map(|(_, entry)| 1 + Entry::size(entry));
-            let down = made.down.entries().map(|(_, e)| e.frames.len() + e.steps.len() + e.size());
+            let down = made.down.entries();
+            let down = down.map(|(_, e)| e.activations() + e.steps.len() + e.size());
             up.chain(down).sum::<usize>()
         };
         let counts = [100, 200, 400].map(words);

@@ -8,14 +8,14 @@ use interp::{
     VersionId,
 };
 use ir::{Func, Module, Point};
-use jit::{Action, Condition, Config, Engine, PointSpec, Quiet, Vm};
+use jit::{Action, Condition, Config, Engine, PointSpec, Quiet, VersionSpec, Vm};
 use osier::driver::NoObserver as NoDriverObserver;
 use osier::exchange::{self, WrittenCopy, recheck_copy};
 use osier::inlining::{CalleeLandings, Inlined, LeftOut, inline, inline_in_steps};
 use passes::{Callers, InlinePolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use transition::frames::Frame;
+use transition::mapping::Entry;
 use verify::frame_oracle::{FrameOptions, FrameReport};
 use verify::prng::Prng;
 
@@ -194,10 +194,12 @@ impl Recursive {
 
     /// The exits into several activations of one function.
     fn deep(&self) -> Vec<Point> {
-        let is_deep = |frames: &[Frame]| {
-            frames.len() > frames.iter().map(|frame| frame.func).collect::<BTreeSet<_>>().len()
+        let is_deep = |entry: &Entry| {
+            let inner = entry.inner.iter().map(|frame| frame.func);
+            let funcs: BTreeSet<Func> = inner.chain([self.func]).collect();
+            entry.activations() > funcs.len()
         };
-        let entries = self.made.down.entries().filter(|(_, entry)| is_deep(&entry.frames));
+        let entries = self.made.down.entries().filter(|(_, entry)| is_deep(entry));
         entries.map(|(point, _)| point).collect()
     }
 
@@ -232,9 +234,9 @@ impl Recursive {
             }
             if here == id {
                 let Some(exit) = self.made.down.checked_entry(at) else { continue };
-                let frames = exit.entry().frames.iter();
-                let to: Vec<VersionId> = frames.map(|frame| bases[&frame.func]).collect();
-                machine.fire_frames(&to, exit).expect("it fits");
+                let landings = exit.landings(self.func);
+                let to: Vec<VersionId> = landings.map(|landing| bases[&landing.func]).collect();
+                machine.fire(&to, exit).expect("it fits");
                 made[0] += 1;
             } else if here == bases[&self.func] {
                 let Some(entry) = self.made.up.checked_entry(at) else { continue };
@@ -283,13 +285,14 @@ fn native_exits_land_in_the_right_activation() {
             })
             .collect();
         let sites = Arc::new(one.made.copies.sites());
-        let code = engine.inlined_version(&one.module, (one.func, version), &points, sites);
+        let spec = VersionSpec::from(&points).with_sites(sites);
+        let code = engine.version(&one.module, one.func, version, spec);
         let code = code.expect("compiled");
         let (expected, _) = one.expected(&args);
         let mut vm = Vm::new(&engine, &one.module, Limits::default(), Options::traced())
             .expect("instantiated");
         vm.set_tiering(Box::new(Quiet));
-        let actions = vec![Action::InterpretFrames(Arc::clone(&down)); points.len()];
+        let actions = vec![Action::Interpret(Arc::clone(&down)); points.len()];
         vm.install(&code, actions).expect("installed");
         for number in 0..points.len() {
             code.arm(number);

@@ -1,7 +1,7 @@
 //! Runs of inlined code: sites of traps, and entries fired into several activations.
 
 use super::parsed;
-use check::CheckedFrameEntry;
+use check::CheckedEntry;
 use interp::{
     FireError, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program, Run,
     TraceLevel, TransferError, VersionId,
@@ -11,7 +11,7 @@ use ir::loops::LoopForest;
 use ir::{FrameState, FrameStates, Func, Local, LocalContent, Module, Point, Type};
 use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, LinkError, PointSpec,
-    Quiet, Slot, TransitionKind, Vm,
+    Quiet, Slot, TransitionKind, VersionSpec, Vm,
 };
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
@@ -20,7 +20,7 @@ use passes::{Callers, InlinePolicy, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::copy::InlinedSites;
-use transition::frames::{FrameEntry, FrameMapping};
+use transition::mapping::{Entry, Mapping};
 
 /// `@main` calls `@inner` through `@outer`; `@inner` stores, and divides by its second argument.
 const TEXT: &str = "memory @m 1
@@ -82,7 +82,7 @@ impl Made {
     /// A point whose entry leads into three activations.
     fn deep(&self) -> Point {
         let mut entries = self.inlined.down.entries();
-        entries.find(|(_, entry)| entry.frames.len() == 3).expect("in `@inner`").0
+        entries.find(|(_, entry)| entry.activations() == 3).expect("in `@inner`").0
     }
 }
 
@@ -111,7 +111,8 @@ fn a_trap_in_inlined_code_is_that_of_the_base() {
     let version = made.inlined.tree.function(made.inlined.optimized);
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let sites = Arc::new(made.inlined.copies.sites());
-    let code = engine.inlined_version(&made.module, (made.main, version), &[], sites);
+    let spec = VersionSpec::default().with_sites(sites);
+    let code = engine.version(&made.module, made.main, version, spec);
     let mut vm =
         Vm::new(&engine, &made.module, Limits::default(), Options::traced()).expect("instantiated");
     vm.set_tiering(Box::new(Quiet));
@@ -143,16 +144,17 @@ fn a_run_goes_on_in_three_activations() {
     run_to(&mut machine, made.main, &[8, 3], at);
     let entry = made.inlined.down.checked_entry(at).expect("an entry");
     let base = |func| bases.iter().find(|(of, _)| *of == func).expect("a base").1;
-    let to: Vec<VersionId> = entry.entry().frames.iter().map(|frame| base(frame.func)).collect();
-    assert_eq!(machine.fire_frames(&to, entry), Ok(()));
+    let to: Vec<VersionId> = entry.landings(made.main).map(|landing| base(landing.func)).collect();
+    let innermost = entry.entry().places().next().expect("one").inst();
+    assert_eq!(machine.fire(&to, entry), Ok(Point::before(innermost)));
     let view = machine.view().expect("it is paused");
     let functions: Vec<&str> =
         view.frames().map(|frame| made.module.funcs[frame.func()].name.as_str()).collect();
     assert_eq!(functions, ["inner", "outer", "main"]);
     let calls: Vec<bool> = view
         .frames()
-        .zip(&entry.entry().frames)
-        .map(|(real, frame)| real.inst() == frame.at.inst())
+        .zip(entry.entry().places())
+        .map(|(real, place)| real.inst() == place.inst())
         .collect();
     assert_eq!(calls, [true; 3]);
     let outcome = machine.finish(&mut NoHost, &mut NoObserver);
@@ -169,9 +171,9 @@ fn a_run_without_room_for_its_frames_is_unchanged() {
         let (mut machine, bases) = made.machine(limits);
         run_to(&mut machine, made.main, &[8, 3], at);
         let base = |func| bases.iter().find(|(of, _)| *of == func).expect("a base").1;
-        let frames = entry.entry().frames.iter();
-        let to: Vec<VersionId> = frames.map(|frame| base(frame.func)).collect();
-        let fired = machine.fire_frames(&to, entry);
+        let landings = entry.landings(made.main);
+        let to: Vec<VersionId> = landings.map(|landing| base(landing.func)).collect();
+        let fired = machine.fire(&to, entry).map(drop);
         let depth = machine.view().expect("it is paused").depth();
         (fired, depth, machine.finish(&mut NoHost, &mut NoObserver))
     };
@@ -196,32 +198,38 @@ fn frames_are_fired_into_their_versions_alone() {
     let entry = made.inlined.down.checked_entry(at).expect("an entry");
     let to: Vec<VersionId> = {
         let base = |func| bases.iter().find(|(of, _)| *of == func).expect("a base").1;
-        entry.entry().frames.iter().map(|frame| base(frame.func)).collect()
+        entry.landings(made.main).map(|landing| base(landing.func)).collect()
     };
-    assert_eq!(machine.fire_frames(&to, entry), Err(FireError::NotPaused));
+    assert_eq!(machine.fire(&to, entry), Err(FireError::NotPaused));
     let elsewhere = made.inlined.points[1][0];
     run_to(&mut machine, made.main, &[8, 3], elsewhere);
     let wrong = FireError::OtherPoint(elsewhere);
-    assert_eq!(machine.fire_frames(&to, entry), Err(wrong));
+    assert_eq!(machine.fire(&to, entry), Err(wrong));
     run_to(&mut machine, made.main, &[8, 3], at);
     let swapped: Vec<VersionId> = to.iter().rev().copied().collect();
-    assert_eq!(machine.fire_frames(&swapped, entry), Err(FireError::OtherTarget));
-    assert_eq!(machine.fire_frames(&to[..2], entry), Err(FireError::OtherTarget));
-    let source = entry.source();
-    let mut short = entry.entry().clone();
-    short.frames.pop();
-    let of_two = CheckedFrameEntry::unproved(source, at, &short);
+    assert_eq!(machine.fire(&swapped, entry), Err(FireError::OtherTarget));
+    assert_eq!(machine.fire(&to[..2], entry), Err(FireError::OtherTarget));
+    let keys = (entry.source(), entry.target());
+    // The outermost activation is one of another function.
+    let short = Entry { inner: entry.entry().inner[..1].into(), ..entry.entry().clone() };
+    let of_two = (entry.source(), machine.code(to[1]).key());
+    let of_two = CheckedEntry::unproved(of_two, at, &short);
     let other = FireError::Transfer(TransferError::OtherFunction);
-    assert_eq!(machine.fire_frames(&to[..2], of_two), Err(other));
+    assert_eq!(machine.fire(&to[..2], of_two), Err(other));
+    // The innermost waits for one that the entry lacks.
+    let begun = Entry { inner: entry.entry().inner[1..].into(), ..entry.entry().clone() };
+    let call = begun.inner[0].at.inst();
+    let refused = FireError::Transfer(TransferError::NotACall(call));
+    assert_eq!(machine.fire(&to[1..], CheckedEntry::unproved(keys, at, &begun)), Err(refused));
     let mut astray = entry.entry().clone();
-    astray.frames[1].at = transition::frames::FramePlace::Within(
-        made.module.body(astray.frames[1].func).expect("a body").all_insts().next().expect("one"),
+    astray.inner[1].at = transition::frames::FramePlace::Within(
+        made.module.body(astray.inner[1].func).expect("a body").all_insts().next().expect("one"),
     );
-    let not_a_call = astray.frames[1].at.inst();
-    let astray = CheckedFrameEntry::unproved(source, at, &astray);
+    let not_a_call = astray.inner[1].at.inst();
+    let astray = CheckedEntry::unproved(keys, at, &astray);
     let refused = FireError::Transfer(TransferError::NotACall(not_a_call));
-    assert_eq!(machine.fire_frames(&to, astray), Err(refused));
-    assert_eq!(machine.fire_frames(&to, entry), Ok(()));
+    assert_eq!(machine.fire(&to, astray), Err(refused));
+    assert!(machine.fire(&to, entry).is_ok());
 }
 
 /// A native exit into frames: linking refuses an action that does not fit.
@@ -233,15 +241,15 @@ fn actions_with_frames_have_to_fit() {
     let at = made.deep();
     let down = Arc::new(made.inlined.down.clone());
     let requires = down.entry(at).expect("an entry").requires.clone();
-    let install = |values: Vec<ir::Value>, mapping: Arc<check::Checked<FrameMapping>>| {
+    let install = |values: Vec<ir::Value>, mapping: Arc<check::Checked<Mapping>>| {
         let point = PointSpec { at, condition: Condition::Flag, values };
         let sites = Arc::new(made.inlined.copies.sites());
-        let of = (made.main, version);
-        let code = engine.inlined_version(&made.module, of, &[point], sites).expect("compiled");
+        let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+        let code = engine.version(&made.module, made.main, version, spec).expect("compiled");
         let mut vm = Vm::new(&engine, &made.module, Limits::default(), Options::traced())
             .expect("instantiated");
         vm.set_tiering(Box::new(Quiet));
-        let linked = vm.install(&code, vec![Action::InterpretFrames(mapping)]);
+        let linked = vm.install(&code, vec![Action::Interpret(mapping)]);
         linked.map(|()| {
             code.arm(0);
             vm.invoke(made.main, &[8, 3], &mut NoHost).expect("it ends")
@@ -254,21 +262,22 @@ fn actions_with_frames_have_to_fit() {
 
     let missing = LinkError::Missing { number: 0, value: requires[0] };
     assert_eq!(install(requires[1..].to_vec(), Arc::clone(&down)), Err(missing));
-    let changed = |change: &dyn Fn(&mut FrameMapping)| {
-        let mut mapping = FrameMapping::clone(&down);
+    let changed = |change: &dyn Fn(&mut Mapping)| {
+        let mut mapping = Mapping::clone(&down);
         change(&mut mapping);
         install(requires.clone(), Arc::new(check::Checked::unproved(mapping)))
     };
-    let empty = |mapping: &mut FrameMapping| mapping.remove(at);
+    let empty = |mapping: &mut Mapping| drop(mapping.remove(at));
     assert_eq!(changed(&empty), Err(LinkError::NoEntry { number: 0 }));
-    let other = |mapping: &mut FrameMapping| *mapping = FrameMapping::new(plain_key(&made));
+    let target = down.target();
+    let other = |mapping: &mut Mapping| *mapping = Mapping::between(plain_key(&made), target);
     assert_eq!(changed(&other), Err(LinkError::OtherVersion { number: 0 }));
-    let elsewhere = |mapping: &mut FrameMapping| {
+    let elsewhere = |mapping: &mut Mapping| {
         let mut entry = mapping.entry(at).expect("an entry").clone();
-        entry.frames[0].version = plain_key(&made);
+        entry.inner[0].version = plain_key(&made);
         mapping.insert(at, entry);
     };
-    let func = down.entry(at).expect("an entry").frames[0].func;
+    let func = down.entry(at).expect("an entry").inner[0].func;
     assert_eq!(changed(&elsewhere), Err(LinkError::NotInBase { number: 0, func }));
 }
 
@@ -315,18 +324,19 @@ fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
     let count = count.expect("it has a body");
     let forest = LoopForest::new(count, &Cfg::new(count));
     let header = forest.header(forest.loops().next().expect("a loop"));
-    let leads_there = |entry: &FrameEntry| {
-        entry.frames.len() == 2 && entry.frames[0].at.inst() == count.first_inst(header)
+    let leads_there = |entry: &Entry| {
+        entry.inner.len() == 1 && entry.inner[0].at.inst() == count.first_inst(header)
     };
     let (at, entry) = down.entries().find(|(_, entry)| leads_there(entry)).expect("the header");
     let point = PointSpec { at, condition: Condition::Flag, values: entry.requires.clone() };
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let sites = Arc::new(made.copies.sites());
-    let code = engine.inlined_version(&module, (main, version), &[point], sites).expect("compiled");
+    let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+    let code = engine.version(&module, main, version, spec).expect("compiled");
     let mut vm =
         Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
     vm.set_tiering(Box::new(Tiered::new(5, Pipeline::default(), NoNativeObserver)));
-    vm.install(&code, vec![Action::InterpretFrames(Arc::clone(&down))]).expect("installed");
+    vm.install(&code, vec![Action::Interpret(Arc::clone(&down))]).expect("installed");
     code.arm(0);
     let found = vm.invoke(main, &[100], &mut NoHost).expect("it ends");
     assert_eq!(found, Outcome::Returned(vec![200, 5050]));
@@ -360,34 +370,33 @@ fn a_frame_without_values_is_handed() {
     let landings = CalleeLandings::new(&module, &plan);
     let made = inline(&module, main, &plan, &landings, &mut NoDriverObserver).expect("it is small");
     let down = Arc::new(made.down.clone());
-    let is_bare =
-        |entry: &FrameEntry| entry.frames.len() == 2 && entry.frames[0].assigns.is_empty();
+    let is_bare = |entry: &Entry| entry.inner.len() == 1 && entry.inner[0].assigns.is_empty();
     let (at, entry) = down.entries().find(|(_, entry)| is_bare(entry)).expect("in `@five`");
     let engine = Engine::new(Config::default()).expect("native code runs here");
     let point = PointSpec { at, condition: Condition::Flag, values: entry.requires.clone() };
     let install = |states: BTreeMap<Func, Arc<FrameStates>>| {
         let (version, sites) = (made.tree.function(made.optimized), Arc::new(made.copies.sites()));
-        let point = [point.clone()];
-        let code = engine.inlined_version(&module, (main, version), &point, sites);
+        let spec = VersionSpec::from(std::slice::from_ref(&point)).with_sites(sites);
+        let code = engine.version(&module, main, version, spec);
         let code = code.expect("compiled");
         let mut vm =
             Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
-        let action = Action::HandFrames(Arc::clone(&down), Arc::new(states));
+        let action = Action::Hand(Arc::clone(&down), Arc::new(states));
         vm.install(&code, vec![action]).map(|()| {
             code.arm(0);
             vm.run(main, &[7], &mut Answer).expect("it ends")
         })
     };
-    let value = entry.frames[1].assigns[0].value;
+    let value = entry.assigns[0].value;
     let base = module.body(main).expect("it has a body");
-    let behind = base.next_inst(entry.frames[1].at.inst()).expect("a call is no terminator");
+    let behind = base.next_inst(entry.target.inst()).expect("a call is no terminator");
     let local = Local { slot: 0, content: LocalContent::Value(value), representation: 0 };
     let state = |at, locals| {
         let mut states = FrameStates::new();
         states.set(at, FrameState::new(0, 0, locals));
         Arc::new(states)
     };
-    let five = (entry.frames[0].func, Point::before(entry.frames[0].at.inst()));
+    let five = (entry.inner[0].func, Point::before(entry.inner[0].at.inst()));
     let inner = || (five.0, state(five.1, Vec::new()));
     let outer = (main, state(Point::before(behind), vec![local]));
     assert_eq!(install(BTreeMap::from([inner(), outer])), Ok(Outcome::Returned(vec![99])));

@@ -3,7 +3,7 @@
 use super::{Events, LOOP, both, kernel, parsed, programs};
 use interp::{Limits, NoHost, Options, Program};
 use ir::{Func, Module, Opcode, Point};
-use jit::{Action, Condition, Config, Engine, Interruption, LinkError, PointSpec, Vm};
+use jit::{Action, Condition, Config, Engine, Interruption, LinkError, PointSpec, VersionSpec, Vm};
 use osier::driver::{self, Vigilance, certify, derive};
 use osier::osr::Level;
 use osier::profile::Profile;
@@ -57,7 +57,8 @@ fn continuations_count_in_their_version() {
     let func = module.lookup("f").expect("the text has it");
     let body = module.body(func).expect("it has a body");
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-    let target = engine.counting(&module, func, body).expect("it is compiled");
+    let target =
+        engine.version(&module, func, body, VersionSpec::counting()).expect("it is compiled");
     let branch = body.all_insts().find(|inst| body.inst(*inst).opcode == Opcode::BrIf);
     let branch = branch.expect("a branch");
     let nothing = Pipeline::of(Vec::new());
@@ -87,7 +88,8 @@ fn one_machine_runs_a_version_that_counts() {
     let func = module.lookup("f").expect("the text has it");
     let body = module.body(func).expect("it has a body");
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-    let version = engine.counting(&module, func, body).expect("it is compiled");
+    let version =
+        engine.version(&module, func, body, VersionSpec::counting()).expect("it is compiled");
     let adopt = || {
         let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced())
             .expect("it is instantiated");

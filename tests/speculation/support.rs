@@ -8,7 +8,7 @@ use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::text::parse_module;
 use ir::{Func, Function, Inst, Module, Point, Value};
-use osier::jit::{Action, Engine, Vm};
+use osier::jit::{Action, Engine, VersionSpec, Vm};
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Plan, SpeculateError, Speculative, speculate};
 use passes::Pipeline;
@@ -164,7 +164,8 @@ pub(crate) fn run_natively(
     let one = &made.all[0];
     let back = Arc::new(one.backward[&VersionTree::BASE].clone());
     let optimized = made.tree.function(one.optimized);
-    let version = engine.speculative(module, func, optimized, |_| Some(&**back)).expect("compiled");
+    let exits = VersionSpec::leaving(optimized, |_| Some(&**back)).expect("each has an exit");
+    let version = engine.version(module, func, optimized, exits).expect("compiled");
     assert_eq!(version.points().len(), one.exits.len(), "each assumption has a point");
     let options = Options { track_memory: false, ..OPTIONS };
     let mut vm = Vm::new(engine, module, Limits::default(), options).expect("it is instantiated");

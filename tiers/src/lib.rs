@@ -23,7 +23,7 @@ use derive::inlining::ModuleSites;
 use derive::speculate::{Assumption, SpeculateError, Speculative};
 use interp::{Host, Outcome};
 use ir::{Func, Function, Module};
-use jit::{Engine, FailedPoint, RunError, Tier, Tiering, Vm};
+use jit::{Engine, FailedPoint, RunError, Tier, Tiering, VersionSpec, Vm};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
 use transition::copy::InlinedSites;
@@ -222,12 +222,12 @@ fn compile(
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
-    let version = match code {
-        CodeMode::Plain => engine.version(module, func, function, &[]),
-        CodeMode::Counting => engine.counting(module, func, function),
-        CodeMode::Inlined(sites) => engine.inlined_version(module, (func, function), &[], sites),
+    let spec = match code {
+        CodeMode::Plain => VersionSpec::default(),
+        CodeMode::Counting => VersionSpec::counting(),
+        CodeMode::Inlined(sites) => VersionSpec::default().with_sites(sites),
     };
-    let version = version.map_err(RunError::Compile)?;
+    let version = engine.version(module, func, function, spec).map_err(RunError::Compile)?;
     observer.compiled(Compiled {
         func,
         version: version.key(),

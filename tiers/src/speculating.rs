@@ -6,7 +6,7 @@ use derive::speculate::{
     Assumption, Exit, Pins, Plan, Speculative, SuggestOptions, Suggester, speculate,
 };
 use ir::{Func, Function, Inst, reference};
-use jit::{Action, FailedPoint, RunError, Tier, Version};
+use jit::{Action, FailedPoint, RunError, Tier, Version, VersionSpec};
 use osr::{Version as VersionId, VersionTree};
 use passes::Pipeline;
 use profile::{FunctionProfile, Profile};
@@ -206,10 +206,9 @@ fn install(
     let to = |inst: Inst| targets.get(&inst).map(|to| &exits[to]);
     observer.begin();
     let module = Arc::clone(tier.module());
-    let version = tier
-        .engine()
-        .speculative(&module, func, function, |inst| to(inst).map(|mapping| &***mapping))
-        .map_err(RunError::Compile)?;
+    let spec = VersionSpec::leaving(function, |inst| to(inst).map(|mapping| &***mapping));
+    let version = spec.and_then(|spec| tier.engine().version(&module, func, function, spec));
+    let version = version.map_err(RunError::Compile)?;
     let (instructions, bytes) = (function.inst_count(), version.code_size());
     let (kind, key) = (CompiledKind::Version, version.key());
     observer.compiled(Compiled { func, version: key, kind, instructions, bytes });

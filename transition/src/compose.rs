@@ -12,6 +12,7 @@
 //! Steps do not read memory, so all steps may precede all replays.
 
 use crate::VersionKey;
+use crate::frames::Frame;
 use crate::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use ir::{Point, Value};
 use std::collections::HashMap;
@@ -179,14 +180,8 @@ impl Entry {
         let assign = |value: &Value| {
             all.binary_search_by_key(value, |assign| assign.value).ok().map(|at| all[at])
         };
-        let mut assigns = values.iter().map(assign).collect::<Option<Vec<Assign>>>()?;
-        let (steps, replays) = code.needed_for(vec![&mut assigns]);
-        let (requires, kept) = (Vec::new(), Vec::new());
-        let made = Entry { target: self.target, steps, replays, assigns, requires, kept };
-        let requires = made.reads();
-        let is_kept = |value: &Value| self.kept.binary_search(value).is_ok();
-        let kept = requires.iter().copied().filter(is_kept).collect();
-        Some(Entry { requires, kept, ..made })
+        let assigns = values.iter().map(assign).collect::<Option<Vec<Assign>>>()?;
+        Some(code.finish(self.target, (assigns, Box::default()), &self.kept))
     }
 }
 
@@ -211,23 +206,18 @@ fn finish(
     between: &[Assign],
     (first, second): (&Entry, &Entry),
 ) -> Result<Entry, Refusal> {
-    let mut assigns = code.append_second(second, between)?;
+    let landings = code.append_second(second, between)?;
     if !code.asks(ComposeCondition::Replays) {
         code.replays.clear();
     }
-    // The second entry may read fewer values than the first provides. Steps and values for the
-    // others are removed. Otherwise, composed entries would grow with each hop of a chain.
-    let (steps, replays) = code.needed_for(vec![&mut assigns]);
-    let (requires, kept) = (Vec::new(), Vec::new());
-    let made = Entry { target: second.target, steps, replays, assigns, requires, kept };
-    let requires = made.reads();
     // Only the first entry knows which of its values are not live at the source point.
-    let is_kept = |v: &Value| first.kept.binary_search(v).is_ok();
-    let kept = requires.iter().copied().filter(is_kept).collect();
-    Ok(Entry { requires, kept, ..made })
+    Ok(code.finish(second.target, landings, &first.kept))
 }
 
-/// Up to this many steps, a search through all is faster than a hash. Most entries have fewer.
+/// The assignments of an entry in terms of composed code, and its inner activations.
+type Landings = (Vec<Assign>, Box<[Frame]>);
+
+/// Up to so many steps, a search through all is faster than a hash. Most entries have fewer.
 const FEW_STEPS: usize = 16;
 
 /// Compensation code under construction. Equal steps are shared.
@@ -249,18 +239,23 @@ impl ComposedCode {
     /// Appends the first entry and returns its assignments.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`].
+    /// [`Refusal::Malformed`], and [`Refusal::NoSecondEntry`] for an entry with inner activations:
+    /// its landing point is a call that the run has begun, and a second entry would begin it again
+    /// (`nothing_goes_on_from_several_activations`).
     pub(crate) fn append_first(&mut self, first: &Entry) -> Result<Vec<Assign>, Refusal> {
         let asks_steps = self.asks(ComposeCondition::Steps);
         let source = |value: Value| {
             let is_required = first.requires.binary_search(&value).is_ok();
             (is_required || !asks_steps).then_some(Operand::Source(value))
         };
-        self.append(first, source).ok_or(Refusal::Malformed)
+        if !first.inner.is_empty() {
+            return Err(Refusal::NoSecondEntry);
+        }
+        self.append(first, source).map(|(assigns, _)| assigns).ok_or(Refusal::Malformed)
     }
 
-    /// Appends an entry that reads assigned values, which are ascending, and returns its
-    /// assignments.
+    /// Appends an entry that reads assigned values, which are ascending, and returns what it assigns
+    /// to each activation.
     ///
     /// # Errors
     /// [`Refusal::NotProvided`] and [`Refusal::Malformed`].
@@ -268,7 +263,7 @@ impl ComposedCode {
         &mut self,
         second: &Entry,
         between: &[Assign],
-    ) -> Result<Vec<Assign>, Refusal> {
+    ) -> Result<Landings, Refusal> {
         let provided = |value: Value| {
             let at = between.binary_search_by_key(&value, |a| a.value);
             at.ok().map(|at| between[at].from)
@@ -300,8 +295,8 @@ impl ComposedCode {
         &mut self,
         entry: &Entry,
         given: impl Fn(Value) -> Option<Operand>,
-    ) -> Option<Vec<Assign>> {
-        // By step of `entry`: the operand that replaces it. A step that reads a later step finds no
+    ) -> Option<Landings> {
+        // By step of `entry`: the operand that replaces it. A step that reads a later one finds no
         // operand here, and the entry is refused.
         let mut done: Vec<Operand> = Vec::new();
         for step in &entry.steps {
@@ -316,7 +311,10 @@ impl ComposedCode {
         }
         let assign =
             |a: &Assign| moved(a.from, &done, &given).map(|from| Assign { value: a.value, from });
-        entry.assigns.iter().map(assign).collect()
+        let all = |list: &[Assign]| list.iter().map(assign).collect::<Option<Vec<Assign>>>();
+        let frame = |frame: &Frame| Some(Frame { assigns: all(&frame.assigns)?, ..*frame });
+        let inner = entry.inner.iter().map(frame).collect::<Option<_>>()?;
+        Some((all(&entry.assigns)?, inner))
     }
 
     /// The number of a step. An equal step has the same number.
@@ -340,12 +338,29 @@ impl ComposedCode {
         })
     }
 
+    /// The entry with this code. Its second part may read fewer values than the first provides, so
+    /// steps and values for the others are removed. Otherwise, composed entries would grow with
+    /// each hop of a chain. `kept` are the values that are not live at the source point, and maybe
+    /// others.
+    pub(crate) fn finish(
+        self,
+        target: Point,
+        (mut assigns, mut inner): Landings,
+        kept: &[Value],
+    ) -> Entry {
+        let inner_lists = inner.iter_mut().map(|frame| &mut frame.assigns[..]);
+        let (steps, replays) = self.needed_for(inner_lists.chain([&mut assigns[..]]).collect());
+        let (requires, none) = (Vec::new(), Vec::new());
+        let made = Entry { target, steps, replays, assigns, requires, kept: none, inner };
+        let requires = made.reads();
+        let is_kept = |value: &Value| kept.binary_search(value).is_ok();
+        let kept = requires.iter().copied().filter(is_kept).collect();
+        Entry { requires, kept, ..made }
+    }
+
     /// The steps that the replays and the assignments read, in order, and the replays in terms of
-    /// these steps. The assignments then are, too.
-    pub(crate) fn needed_for(
-        mut self,
-        mut assigns: Vec<&mut [Assign]>,
-    ) -> (Vec<Step>, Vec<Replay>) {
+    /// those. The assignments then are, too.
+    fn needed_for(mut self, mut assigns: Vec<&mut [Assign]>) -> (Vec<Step>, Vec<Replay>) {
         if self.steps.is_empty() {
             return (self.steps, self.replays);
         }

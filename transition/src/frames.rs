@@ -5,23 +5,27 @@
 //! before an instruction, and the activation of `@f` that called it, within `i7`. When `@g`
 //! returns, `@f` receives the results of `i7` and continues behind it.
 //!
-//! A [`FrameEntry`] is an [`Entry`] with one parallel assignment for each frame. It claims: suppose
-//! that the source version, started on some input, reaches the source point. Then a run of the
-//! versions of the frames, started on the same input, reaches a state with these activations, the
-//! innermost last begun, with the same memory and the same outer effects so far. Calls and returns
-//! of inlined code are no outer effects. The compensation code agrees with that state on all values
-//! that the frames are assigned.
+//! Both activations are landings of one [`Entry`]. A plain entry has one landing: the activation
+//! that it leaves goes on in the target version of the mapping. That activation is the outermost of
+//! all others too, in the one version of its function. So the mapping says its version, and the
+//! entry has its place and its assignments, as a plain entry has. The activations begun within it
+//! are a list ([`Entry::inner`]), which is empty in plain entries: these stay small, and code for
+//! them reads no list of landings. Other code gets all landings in one form ([`Entry::landings`]).
 //!
-//! Frames are terminal: no entry of the source version's family leads on from them at once.
+//! An entry with inner activations makes this claim. Suppose that the source version, started on
+//! some input, reaches the source point. Then a run of the versions of the landings, started on the
+//! same input, reaches a state with these activations, the innermost last begun, with the same
+//! memory and the same outer effects so far. Calls and returns of inlined code are no outer effects.
+//! The compensation code agrees with that state on all values that the activations are assigned.
+//!
+//! Such an entry is terminal: no entry leads on from its landings at once, since the run is before
+//! no point of the target version ([`Refusal::NoSecondEntry`]).
 
 use crate::VersionKey;
 use crate::compose::{ComposedCode, Refusal};
-use crate::mapping::{Assign, CompensationFault, Entry, Operand, Replay, Step, Write};
+use crate::mapping::{Assign, Entry, Operand};
 use ir::{Func, Inst, Point, Value};
-use smallvec::SmallVec;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 /// The place of a frame in its version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,128 +55,43 @@ impl fmt::Display for FramePlace {
     }
 }
 
-/// One activation that a transition lands in.
+/// An inner activation that an entry lands in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
     /// The function.
     pub func: Func,
     /// Its version.
     pub version: VersionKey,
-    /// Where the activation stands.
+    /// Where the activation stands: the innermost before an instruction, and each other one within
+    /// the call that began the one before it.
     pub at: FramePlace,
     /// Its part of the parallel assignment, in ascending order of the assigned values, each once.
     pub assigns: Vec<Assign>,
 }
 
-/// A transition from one source point into activations.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FrameEntry {
-    /// The activations, the innermost first. The innermost activation stands before an instruction,
-    /// and each other activation within the call that began the activation before it.
-    pub frames: Vec<Frame>,
-    /// The steps, see [`Entry::steps`].
-    pub steps: Vec<Step>,
-    /// The replays, see [`Entry::replays`].
-    pub replays: Vec<Replay>,
-    /// The required values, see [`Entry::requires`].
-    pub requires: Vec<Value>,
-    /// The kept values, see [`Entry::kept`].
-    pub kept: Vec<Value>,
-}
-
-impl FrameEntry {
-    /// The size of the compensation code, as [`Entry::size`], over all frames.
-    pub fn size(&self) -> usize {
-        let copies = self.frames.iter().flat_map(|frame| &frame.assigns);
-        self.steps.len() + self.replays.len() + copies.filter(|a| !a.is_identity()).count()
-    }
-
-    /// The values of the source version that the entry reads, as [`Entry::reads`]. Cost: near
-    /// linear in the entry.
-    pub fn reads(&self) -> Vec<Value> {
-        let mut read: Vec<Value> = (self.steps.iter().flat_map(|step| &step.args))
-            .chain(self.replays.iter().flat_map(|replay| &replay.args))
-            .chain(self.frames.iter().flat_map(|frame| &frame.assigns).map(|assign| &assign.from))
-            .filter_map(|operand| match operand {
-                Operand::Source(value) => Some(*value),
-                Operand::Step(_) => None,
-            })
-            .collect();
-        read.sort_unstable();
-        read.dedup();
-        read
-    }
-
-    /// Runs the compensation code, as [`Entry::run`] does. `assign` gets the index of the frame,
-    /// too.
-    ///
-    /// # Errors
-    /// As for [`Entry::run`].
-    pub fn run(
-        &self,
-        mut read: impl FnMut(Value) -> u64,
-        mut assign: impl FnMut(usize, Value, u64),
-    ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
-        let code = (&self.steps[..], &self.replays[..]);
-        let frames = self.frames.iter().enumerate();
-        let assigns = frames.flat_map(|(at, frame)| frame.assigns.iter().map(move |to| (at, to)));
-        crate::mapping::run_code(code, assigns, &mut read, |(at, to), bits| {
-            assign(at, to.value, bits);
-        })
+impl Frame {
+    /// The activation as a landing.
+    pub fn landing(&self) -> Landing<'_> {
+        let Frame { func, version, at, ref assigns } = *self;
+        Landing { func, version, at, assigns }
     }
 }
 
-/// Entries from the points of one version into activations.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FrameMapping {
-    source: VersionKey,
-    entries: BTreeMap<Point, Arc<FrameEntry>>,
+/// An activation that an entry lands in, inner or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Landing<'e> {
+    /// The function.
+    pub func: Func,
+    /// Its version.
+    pub version: VersionKey,
+    /// Where the activation stands.
+    pub at: FramePlace,
+    /// Its part of the parallel assignment.
+    pub assigns: &'e [Assign],
 }
 
-impl FrameMapping {
-    /// A mapping without entries.
-    pub fn new(source: VersionKey) -> FrameMapping {
-        FrameMapping { source, entries: BTreeMap::new() }
-    }
-
-    /// The version that the transitions leave from.
-    pub fn source(&self) -> VersionKey {
-        self.source
-    }
-
-    /// The entry at a point.
-    pub fn entry(&self, point: Point) -> Option<&FrameEntry> {
-        self.entries.get(&point).map(Arc::as_ref)
-    }
-
-    /// Every entry, in ascending order of its source point.
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = (Point, &FrameEntry)> {
-        self.entries.iter().map(|(point, entry)| (*point, entry.as_ref()))
-    }
-
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether the mapping has no entries.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Inserts an entry at a point. Replaces an entry that the point already has.
-    pub fn insert(&mut self, point: Point, entry: FrameEntry) {
-        self.entries.insert(point, Arc::new(entry));
-    }
-
-    /// Removes the entry at a point.
-    pub fn remove(&mut self, point: Point) {
-        self.entries.remove(&point);
-    }
-}
-
-/// A frame entry under construction: an entry into a copy, and the frames that the copy stands for
-/// where it lands.
+/// An entry out of inlined code under construction: an entry into a copy, and the frames that the
+/// copy stands for where it lands.
 pub struct FrameComposer<'e> {
     first: &'e Entry,
     code: ComposedCode,
@@ -220,7 +139,10 @@ impl<'e> FrameComposer<'e> {
         second: &Entry,
         (to, at): (VersionKey, FramePlace),
     ) -> Result<(), Refusal> {
-        let assigns = self.code.append_second(second, &self.frames[index].assigns)?;
+        let (assigns, inner) = self.code.append_second(second, &self.frames[index].assigns)?;
+        if !inner.is_empty() {
+            return Err(Refusal::NoSecondEntry);
+        }
         let frame = &mut self.frames[index];
         (frame.version, frame.at, frame.assigns) = (to, at, assigns);
         Ok(())
@@ -271,17 +193,14 @@ impl<'e> FrameComposer<'e> {
         }
     }
 
-    /// The entry. Steps that nothing reads are left out.
-    pub fn finish(self) -> FrameEntry {
+    /// The entry, with the outermost frame as the activation of its target version. Steps that
+    /// nothing reads are left out.
+    ///
+    /// # Errors
+    /// [`Refusal::Malformed`], if there is no frame.
+    pub fn finish(self) -> Result<Entry, Refusal> {
         let FrameComposer { first, code, mut frames } = self;
-        let lists = frames.iter_mut().map(|frame| &mut frame.assigns[..]).collect();
-        let (steps, replays) = code.needed_for(lists);
-        let (requires, kept) = (Vec::new(), Vec::new());
-        let mut entry = FrameEntry { frames, steps, replays, requires, kept };
-        entry.requires = entry.reads();
-        // Only the first entry knows which values are not live at the source point.
-        let is_kept = |value: &Value| first.kept.binary_search(value).is_ok();
-        entry.kept = entry.requires.iter().copied().filter(is_kept).collect();
-        entry
+        let Frame { at, assigns, .. } = frames.pop().ok_or(Refusal::Malformed)?;
+        Ok(code.finish(Point::before(at.inst()), (assigns, frames.into()), &first.kept))
     }
 }

@@ -22,10 +22,11 @@
 
 use crate::VersionKey;
 use crate::ascending::union;
+use crate::frames::{Frame, FramePlace, Landing};
 pub use crate::packed::{EntryOutline, EntryStore};
 pub use crate::parts::{EntryCode, EntryParts, ValueList};
 pub use crate::shared::SharedEntry;
-use ir::entity::{Inst, Point, Value};
+use ir::entity::{Func, Inst, Point, Value};
 use ir::eval::accepts;
 use ir::function::Function;
 use ir::inst::Imm;
@@ -155,7 +156,8 @@ impl Assign {
 /// A transition from one source point.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The landing point in the target version, where execution continues.
+    /// The landing point in the target version, where execution continues. Where the run lands in
+    /// inner activations too, this one waits for the results of the call there.
     pub target: Point,
     /// The steps. Each step reads source values and results of earlier steps only.
     pub steps: Vec<Step>,
@@ -170,6 +172,9 @@ pub struct Entry {
     /// The values of `requires` that are not live at the source point, in ascending order. Function
     /// arguments count too. Arming the entry adds a use of each at that point.
     pub kept: Vec<Value>,
+    /// The inner activations that the run lands in, the innermost first ([`crate::frames`]). Empty
+    /// for an entry that lands in the target version alone.
+    pub inner: Box<[Frame]>,
 }
 
 impl Entry {
@@ -177,6 +182,46 @@ impl Entry {
     /// ascending order.
     pub fn provides(&self) -> impl ExactSizeIterator<Item = Value> + '_ {
         self.assigns.iter().map(|a| a.value)
+    }
+
+    /// The activations that the run lands in, the innermost first: those of [`Entry::inner`], and
+    /// one of `func`, whose version the entry leaves, in the target version of its mapping.
+    pub fn landings(
+        &self,
+        func: Func,
+        target: VersionKey,
+    ) -> impl DoubleEndedIterator<Item = Landing<'_>> {
+        let (at, assigns) = (self.own_place(), &self.assigns[..]);
+        let outermost = Landing { func, version: target, at, assigns };
+        self.inner.iter().map(Frame::landing).chain([outermost])
+    }
+
+    /// The place of each activation that the run lands in, the innermost first.
+    pub fn places(&self) -> impl DoubleEndedIterator<Item = FramePlace> + '_ {
+        self.inner.iter().map(|frame| frame.at).chain([self.own_place()])
+    }
+
+    /// Where the activation of the target version stands.
+    fn own_place(&self) -> FramePlace {
+        match self.inner[..] {
+            [] => FramePlace::Before(self.target),
+            _ => FramePlace::Within(self.target.inst()),
+        }
+    }
+
+    /// The number of activations that the run lands in.
+    pub fn activations(&self) -> usize {
+        self.inner.len() + 1
+    }
+
+    /// The assignments to each activation, the innermost first.
+    pub fn assign_lists(&self) -> impl DoubleEndedIterator<Item = &[Assign]> {
+        self.inner.iter().map(|frame| &frame.assigns[..]).chain([&self.assigns[..]])
+    }
+
+    /// The number of assignments that copy from another value.
+    pub(crate) fn changed(&self) -> usize {
+        self.assign_lists().flatten().filter(|assign| !assign.is_identity()).count()
     }
 
     /// The values of the source version that steps, replays and assignments read, in ascending
@@ -188,7 +233,9 @@ impl Entry {
         };
         let of_steps = self.steps.iter().flat_map(|step| &step.args);
         let of_replays = self.replays.iter().flat_map(|replay| &replay.args);
-        let mut read: Vec<Value> = of_steps.chain(of_replays).filter_map(source).collect();
+        let of_inner = self.inner.iter().flat_map(|frame| &frame.assigns).map(|to| &to.from);
+        let read = of_steps.chain(of_replays).chain(of_inner);
+        let mut read: Vec<Value> = read.filter_map(source).collect();
         // Most values keep their contents, and ascend: these need no sorting, but a merge. In a
         // forged entry, assignments may stand in another order.
         let mut same: Vec<Value> = Vec::with_capacity(self.assigns.len());
@@ -206,25 +253,22 @@ impl Entry {
         self.assigns.binary_search_by_key(&value, |a| a.value).is_ok()
     }
 
-    /// Whether the entry does nothing: without steps and replays, it keeps the contents of every
-    /// provided value.
+    /// Whether the entry does nothing: it lands in the target version alone, it has no step and no
+    /// replay, and every provided value keeps its contents.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
-            && self.replays.is_empty()
-            && self.assigns.iter().all(Assign::is_identity)
+        self.inner.is_empty() && self.size() == 0
     }
 
     /// The size of the compensation code: the number of steps, replayed stores, and assignments
     /// that copy from another value.
     pub fn size(&self) -> usize {
-        self.steps.len()
-            + self.replays.len()
-            + self.assigns.iter().filter(|a| !a.is_identity()).count()
+        self.steps.len() + self.replays.len() + self.changed()
     }
 
     /// Runs the compensation code. The function `read` gives the contents of a value of the source
-    /// version. After all steps are evaluated, this method calls `assign` once for every provided
-    /// value. It returns the replayed stores in order. The caller must execute them
+    /// version. After all steps are evaluated, this method calls `assign` once for every assigned
+    /// value, in the order of [`Entry::assign_lists`], with the index of its activation there. It
+    /// returns the replayed stores in order. The caller must execute them
     /// (`interp::Machine::write`); otherwise the target version reads stale memory.
     ///
     /// # Errors
@@ -233,46 +277,34 @@ impl Entry {
     pub fn run(
         &self,
         mut read: impl FnMut(Value) -> u64,
-        mut assign: impl FnMut(Value, u64),
+        mut assign: impl FnMut(usize, Value, u64),
     ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
-        let code = (&self.steps[..], &self.replays[..]);
-        let assigns = self.assigns.iter().map(|to| ((), to));
-        run_code(code, assigns, &mut read, |((), to), bits| assign(to.value, bits))
-    }
-}
-
-/// Runs steps, evaluates replays and then calls `assign` for each assignment.
-///
-/// # Errors
-/// As for [`Entry::run`].
-pub(crate) fn run_code<'e, T>(
-    (steps, replays): (&[Step], &[Replay]),
-    assigns: impl Iterator<Item = (T, &'e Assign)>,
-    read: &mut impl FnMut(Value) -> u64,
-    mut assign: impl FnMut((T, &'e Assign), u64),
-) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
-    let mut results: SmallVec<[u64; 16]> = SmallVec::new();
-    let mut args: SmallVec<[u64; 4]> = SmallVec::new();
-    for (index, step) in steps.iter().enumerate() {
-        args.clear();
-        for arg in &step.args {
-            args.push(fetch(*arg, &results, read)?);
+        let read = &mut read;
+        let mut results: SmallVec<[u64; 16]> = SmallVec::new();
+        let mut args: SmallVec<[u64; 4]> = SmallVec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            args.clear();
+            for arg in &step.args {
+                args.push(fetch(*arg, &results, read)?);
+            }
+            results.push(
+                evaluate(step, &args)
+                    .map_err(|kind| CompensationFault::Trap { step: index, kind })?,
+            );
         }
-        results.push(
-            evaluate(step, &args).map_err(|kind| CompensationFault::Trap { step: index, kind })?,
-        );
+        let mut writes = SmallVec::new();
+        for Replay { opcode, ty, imm, args, .. } in &self.replays {
+            let args: SmallVec<[u64; 2]> =
+                args.iter().map(|arg| fetch(*arg, &results, read)).collect::<Result<_, _>>()?;
+            writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
+        }
+        for (activation, assigns) in self.assign_lists().enumerate() {
+            for to in assigns {
+                assign(activation, to.value, fetch(to.from, &results, read)?);
+            }
+        }
+        Ok(writes)
     }
-    let mut writes = SmallVec::new();
-    for Replay { opcode, ty, imm, args, .. } in replays {
-        let args: SmallVec<[u64; 2]> =
-            args.iter().map(|arg| fetch(*arg, &results, read)).collect::<Result<_, _>>()?;
-        writes.push(Write { opcode: *opcode, ty: *ty, imm: *imm, args });
-    }
-    for (place, to) in assigns {
-        let bits = fetch(to.from, &results, read)?;
-        assign((place, to), bits);
-    }
-    Ok(writes)
 }
 
 fn fetch(

@@ -41,8 +41,8 @@ pub struct EntryStore(Arc<RwLock<Packed>>);
 
 impl EntryStore {
     /// Packs an entry. The same store gives equal entries the same number. `None` for an entry that
-    /// no maker makes. Such an entry has a step that reads itself or a later step, an id beyond
-    /// 2^31, or values that do not ascend.
+    /// no maker makes. Such an entry has a step that reads itself or a later one, an id beyond
+    /// 2^31, or values that do not ascend. An entry with inner activations is not packed, either.
     pub(crate) fn pack(&self, entry: &Arc<Entry>) -> Option<u32> {
         self.write().pack(entry)
     }
@@ -200,6 +200,9 @@ impl Packed {
             && Arc::ptr_eq(last, entry)
         {
             return Some(*number);
+        }
+        if !entry.inner.is_empty() {
+            return None;
         }
         let is_changed = |assign: &&Assign| !assign.is_identity();
         let provided: Vec<Value> = entry.provides().collect();
@@ -360,7 +363,7 @@ impl Packed {
         let assigns = assigns_of(&self.values_of(record.provided), &changed);
         let (requires, kept) = (self.values_of(record.requires), self.values_of(record.kept));
         let (steps, replays) = (steps.into_owned(), replays.into_owned());
-        Entry { target, steps, replays, assigns, requires, kept }
+        Entry { target, steps, replays, assigns, requires, kept, inner: Box::default() }
     }
 
     fn code(&self, number: u32) -> EntryCode<'static> {

@@ -131,7 +131,8 @@ impl EntryParts<'_> {
         let EntryParts { target, steps, replays, provided, changed, read, kept } = self;
         let values: Vec<Value> = changed.iter().map(|assign| assign.value).collect();
         let requires = with(without(provided, &values), &read);
-        Entry { target, steps, replays, assigns: assigns_of(provided, &changed), requires, kept }
+        let (assigns, inner) = (assigns_of(provided, &changed), Box::default());
+        Entry { target, steps, replays, assigns, requires, kept, inner }
     }
 }
 

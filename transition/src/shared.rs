@@ -100,6 +100,15 @@ impl SharedEntry {
         }
     }
 
+    /// Whether the run lands in the target version alone ([`Entry::inner`]). Cost: constant.
+    pub fn lands_alone(&self) -> bool {
+        match &self.0 {
+            Stored::Whole(entry, _) => entry.inner.is_empty(),
+            // No other entry is packed.
+            Stored::Packed(_) => true,
+        }
+    }
+
     /// Whether the entry has steps or replays. Cost: constant.
     pub fn has_code(&self) -> bool {
         match &self.0 {
@@ -182,7 +191,7 @@ impl SharedEntry {
 
 impl From<Arc<Entry>> for SharedEntry {
     fn from(entry: Arc<Entry>) -> SharedEntry {
-        let changed = entry.assigns.iter().filter(|assign| !assign.is_identity()).count();
+        let changed = entry.changed();
         SharedEntry(Stored::Whole(entry, changed))
     }
 }

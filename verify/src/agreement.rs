@@ -216,7 +216,7 @@ impl Comparing<'_, '_> {
         let mut different = None;
         for ((_, entry), given) in pair.iter().zip(&mut self.given) {
             given.clear();
-            if entry.run(|v| view.value(v), |v, bits| given.push((v, bits))).is_err() {
+            if entry.run(|v| view.value(v), |_, v, bits| given.push((v, bits))).is_err() {
                 different = Some((None, [0, 0]));
             }
         }

@@ -123,6 +123,7 @@ fn behind_a_join_steps_have_far_terms() {
             assigns,
             requires,
             kept: Vec::new(),
+            inner: Box::default(),
         },
     );
     let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
@@ -179,6 +180,7 @@ fn the_class_of_the_assigned_value_selects_the_far_term() {
         assigns: vec![assign("p", 1), assign("q", 0)],
         requires: vec![value(&f, "a"), value(&f, "b")],
         kept: Vec::new(),
+        inner: Box::default(),
     };
     let mut mapping = Mapping::new(after, &f);
     mapping.insert(Point::before(after.terminator(join)), entry);

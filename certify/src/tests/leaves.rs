@@ -226,6 +226,7 @@ fn nonsense_gets_no_terms_and_no_panic() {
         assigns: Vec::new(),
         requires: Vec::new(),
         kept: Vec::new(),
+        inner: Box::default(),
     };
     let mut mapping = Mapping::new(&f, applied.function());
     mapping.insert(Point::before(inst(&f, "r")), entry.clone());

@@ -31,16 +31,37 @@ use super::seal::Checked;
 use ir::Point;
 #[cfg(feature = "unproved")]
 use transition::ComposeCondition;
-use transition::mapping::Mapping;
-use transition::{Composition, NotAChain, Refusal};
+use transition::mapping::{Entry, Mapping};
+use transition::{Composition, NotAChain, Refusal, VersionKey};
 
-/// Two accepted mappings composed.
+/// An accepted mapping composed with others.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CheckedComposition {
-    /// From the source version of the first to the target version of the second.
+pub struct CheckedComposition<R = Refusal> {
+    /// From the source version of the first to the target version of the last.
     pub mapping: Checked<Mapping>,
-    /// The points at which the first mapping has an entry and the composition lacks one, ascending.
-    pub refused: Vec<(Point, Refusal)>,
+    /// The points at which the first mapping has an entry and the composition has none, ascending,
+    /// each with the reason.
+    pub refused: Vec<(Point, R)>,
+}
+
+impl<R> CheckedComposition<R> {
+    /// Composes the entries of a mapping one by one. In this folder alone, by the argument of a
+    /// module.
+    pub(super) fn of_each(
+        first: &Checked<Mapping>,
+        target: VersionKey,
+        composed: impl Fn(&Entry) -> Result<Entry, R>,
+    ) -> CheckedComposition<R> {
+        let mut mapping = Mapping::between(first.source(), target);
+        let mut refused = Vec::new();
+        for (point, entry) in first.entries() {
+            match composed(entry) {
+                Ok(entry) => mapping.insert(point, entry),
+                Err(refusal) => refused.push((point, refusal)),
+            }
+        }
+        CheckedComposition { mapping: Checked::accepted(mapping), refused }
+    }
 }
 
 impl CheckedComposition {

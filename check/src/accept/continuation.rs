@@ -46,41 +46,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use transition::copy::{ContinuationClaim, Environment, FrameBlock};
 use transition::frames::FramePlace;
-use transition::mapping::{Assign, Operand, Replay, Step};
+use transition::mapping::{Assign, Entry, Operand, Replay};
 
-/// A frame that an entry lands in.
+/// The version of a frame that an entry lands in.
 #[derive(Clone, Copy)]
-pub struct LandedFrame<'e> {
+pub struct LandedVersion<'e> {
     /// The version.
     pub version: &'e Function,
-    /// Where the activation stands.
-    pub at: FramePlace,
-    /// Its part of the assignment.
-    pub assigns: &'e [Assign],
-    /// For a version with OSR points: the version without OSR points, and the map from each copied
-    /// instruction to its original. In the version without OSR points, constants decide the
-    /// branches. The caller answers for this.
+    /// If `version` is another one with OSR points: that one, and the instructions of it that those
+    /// of `version` are copies of. Constants decide the branches of that one. The caller answers
+    /// for this.
     pub without_points: Option<WithoutPoints<'e>>,
 }
 
-/// A version without OSR points, and the map from the instructions of the version with OSR points
-/// to their originals.
-pub type WithoutPoints<'e> = (&'e Function, &'e dyn Fn(Inst) -> Option<Inst>);
+/// A frame that an entry lands in: its version, its place, and what it is assigned.
+type LandedFrame<'e> = (LandedVersion<'e>, FramePlace, &'e [Assign]);
 
-/// An entry and the versions that it leads between.
-#[derive(Clone, Copy)]
-pub struct LandedEntry<'e> {
-    /// The version that it leaves.
-    pub source: &'e Function,
-    /// The values of that version that it requires.
-    pub requires: &'e [Value],
-    /// The steps.
-    pub steps: &'e [Step],
-    /// The replays.
-    pub replays: &'e [Replay],
-    /// The frames, the innermost first.
-    pub frames: &'e [LandedFrame<'e>],
-}
+/// A version without the OSR points of another, and the instructions of it that those of the other
+/// one are copies of.
+pub type WithoutPoints<'e> = (&'e Function, &'e dyn Fn(Inst) -> Option<Inst>);
 
 /// A continuation, as the checker has accepted it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,8 +75,8 @@ pub struct CopiedFrames {
 impl CopiedFrames {
     /// The instructions that stand for others, each with the frame and the instruction of its
     /// version.
-    pub fn origins(&self) -> &BTreeMap<Inst, (usize, Inst)> {
-        &self.origins
+    pub fn into_origins(self) -> BTreeMap<Inst, (usize, Inst)> {
+        self.origins
     }
 }
 
@@ -129,21 +113,30 @@ impl fmt::Display for ContinuationFault {
 
 impl std::error::Error for ContinuationFault {}
 
-/// Checks that a function is the code behind the frames of an entry, as claimed. The verifier has
-/// accepted the function and the versions of the entry; the checker has accepted the entry.
+/// Checks that a function is the code behind the frames of an entry from `source`, as claimed.
+/// `versions` are those of the frames, the innermost first. The verifier has accepted the function
+/// and the versions of the entry; the checker has accepted the entry.
 ///
 /// # Errors
 /// The first difference.
 pub fn continuation(
     function: &Function,
-    entry: LandedEntry<'_>,
+    source: &Function,
+    versions: &[LandedVersion<'_>],
+    entry: &Entry,
     claim: &ContinuationClaim,
 ) -> Result<Checked<CopiedFrames>, ContinuationFault> {
+    if versions.len() != entry.activations() {
+        return Err(ContinuationFault::Signature);
+    }
+    let frames = versions.iter().zip(entry.places().zip(entry.assign_lists()));
     let mut walk = ContinuationWalk {
         function,
+        source,
         entry,
+        frames: frames.map(|(version, (at, assigns))| (*version, at, assigns)).collect(),
         claim,
-        decided: entry.frames.iter().map(|_| OnceCell::new()).collect(),
+        decided: versions.iter().map(|_| OnceCell::new()).collect(),
         origins: BTreeMap::new(),
         idle: BTreeMap::new(),
     };
@@ -159,7 +152,9 @@ type Place = (usize, Inst);
 
 struct ContinuationWalk<'a> {
     function: &'a Function,
-    entry: LandedEntry<'a>,
+    source: &'a Function,
+    entry: &'a Entry,
+    frames: Vec<LandedFrame<'a>>,
     claim: &'a ContinuationClaim,
     /// By frame: the edges of its version that runs take, once they are known.
     decided: Vec<OnceCell<Decided>>,
@@ -170,7 +165,7 @@ struct ContinuationWalk<'a> {
 
 impl<'a> ContinuationWalk<'a> {
     fn version(&self, frame: usize) -> &'a Function {
-        self.entry.frames[frame].version
+        self.frames[frame].0.version
     }
 
     fn claimed(&self, block: Block) -> Result<&'a FrameBlock, ContinuationFault> {
@@ -179,10 +174,10 @@ impl<'a> ContinuationWalk<'a> {
 
     /// Checks the parameters, the results, and that the frames stand somewhere.
     fn signature(&self) -> Result<(), ContinuationFault> {
-        let LandedEntry { source, requires, frames, .. } = self.entry;
-        let stands = |(index, frame): (usize, &LandedFrame<'_>)| {
-            let waits = matches!(frame.at, FramePlace::Within(_));
-            frame.version.has_inst(frame.at.inst()) && waits == (index > 0)
+        let (source, frames, requires) = (self.source, &self.frames, &self.entry.requires);
+        let stands = |(index, (landed, at, _)): (usize, &LandedFrame<'_>)| {
+            let waits = matches!(at, FramePlace::Within(_));
+            landed.version.has_inst(at.inst()) && waits == (index > 0)
         };
         let params = self.function.block_params(self.function.entry());
         let is_of = |(param, of): (&Value, &Value)| {
@@ -190,7 +185,7 @@ impl<'a> ContinuationWalk<'a> {
         };
         let results = |version: &'a Function| &version.signature().results;
         let are_right =
-            frames.last().is_some_and(|outer| results(outer.version) == results(self.function))
+            frames.last().is_some_and(|outer| results(outer.0.version) == results(self.function))
                 && frames.iter().enumerate().all(stands)
                 && params.len() == requires.len()
                 && params.iter().zip(requires).all(is_of);
@@ -199,10 +194,10 @@ impl<'a> ContinuationWalk<'a> {
 
     /// Checks that places and values of the claim exist, also for unreachable blocks.
     fn claims(&self) -> Result<(), ContinuationFault> {
-        let frames = self.entry.frames;
+        let frames = &self.frames;
         for (block, FrameBlock { frame, at, values }) in &self.claim.blocks {
             let is_end = *frame == frames.len();
-            let is_place = frames.get(*frame).is_some_and(|landed| landed.version.has_inst(*at));
+            let is_place = frames.get(*frame).is_some_and(|landed| landed.0.version.has_inst(*at));
             let exist = values.values().all(|value| self.function.has_value(*value));
             if !exist || !(is_end || is_place) {
                 return Err(ContinuationFault::Unclaimed(*block));
@@ -215,7 +210,7 @@ impl<'a> ContinuationWalk<'a> {
         let start = self.function.entry();
         let mut insts = self.function.block_insts(start);
         let values = self.compensation(&mut insts)?;
-        self.code(start, insts, (0, self.entry.frames[0].at.inst()), values)?;
+        self.code(start, insts, (0, self.frames[0].1.inst()), values)?;
         let mut seen = BTreeSet::from([start]);
         let mut open = vec![start];
         while let Some(block) = open.pop() {
@@ -258,7 +253,7 @@ impl<'a> ContinuationWalk<'a> {
             }
             held.insert(Operand::Step(*index), result);
         }
-        for Replay { opcode, ty, imm, args, .. } in self.entry.replays {
+        for Replay { opcode, ty, imm, args, .. } in &self.entry.replays {
             let inst = next()?;
             let data = self.function.inst(inst);
             let is_it = (data.opcode, data.ty, data.imm) == (*opcode, *ty, *imm)
@@ -267,20 +262,19 @@ impl<'a> ContinuationWalk<'a> {
                 return Err(ContinuationFault::Compensation(inst));
             }
         }
-        let of = |(frame, landed): (usize, &LandedFrame<'_>)| {
+        let of = |(frame, assigns): (usize, &'a [Assign])| {
             let held = &held;
-            let given = landed
-                .assigns
+            let given = assigns
                 .iter()
                 .filter_map(move |assign| Some(((frame, assign.value), *held.get(&assign.from)?)));
             given.collect::<Vec<_>>()
         };
-        Ok(self.entry.frames.iter().enumerate().flat_map(of).collect())
+        Ok(self.entry.assign_lists().enumerate().flat_map(of).collect())
     }
 
     fn block(&mut self, block: Block) -> Result<(), ContinuationFault> {
         let FrameBlock { frame, at, values } = self.claimed(block)?;
-        if *frame == self.entry.frames.len() {
+        if *frame == self.frames.len() {
             return self.returns(block);
         }
         self.code(block, self.function.block_insts(block), (*frame, *at), values.clone())
@@ -314,7 +308,7 @@ impl<'a> ContinuationWalk<'a> {
             self.pass((inst, frame), (at, of), &mut values)?;
             self.origins.insert(inst, (frame, of));
             let data = version.inst(of);
-            if self.entry.frames.len() > 1 && leaves(data.opcode) {
+            if self.frames.len() > 1 && leaves(data.opcode) {
                 return Err(ContinuationFault::Differs(inst));
             }
             if copy.opcode.is_terminator() {
@@ -382,9 +376,9 @@ impl<'a> ContinuationWalk<'a> {
         ((frame, at), of): (Place, &InstData),
         values: &Environment,
     ) -> Result<(), ContinuationFault> {
-        let outer = self.entry.frames.get(frame + 1);
-        if let (Opcode::Return, Some(outer)) = (of.opcode, outer) {
-            let call = outer.at.inst();
+        let outer = self.frames.get(frame + 1);
+        if let (Opcode::Return, Some((outer, at, _))) = (of.opcode, outer) {
+            let call = at.inst();
             let behind = outer.version.next_inst(call).map(|next| (frame + 1, next));
             let results = outer.version.inst(call).results.iter();
             let bound = results.map(|r| (frame + 1, *r)).zip(of.args.iter().map(|v| (frame, *v)));
@@ -392,7 +386,7 @@ impl<'a> ContinuationWalk<'a> {
         }
         if (copy.opcode, of.opcode) == (Opcode::Jump, Opcode::Return) {
             let [target] = &copy.targets[..] else { return Err(ContinuationFault::Differs(inst)) };
-            let is_end = self.claimed(target.block)?.frame == self.entry.frames.len();
+            let is_end = self.claimed(target.block)?.frame == self.frames.len();
             let is_same = is_end && are_values(frame, values, &of.args, &target.args);
             return if is_same { Ok(()) } else { Err(ContinuationFault::Leads(inst)) };
         }
@@ -422,7 +416,7 @@ impl<'a> ContinuationWalk<'a> {
 
     /// The index of the only edge of a branch that runs take.
     fn only_edge(&self, frame: usize, at: Inst) -> Option<usize> {
-        let landed = &self.entry.frames[frame];
+        let landed = &self.frames[frame].0;
         let (version, inst) = match landed.without_points {
             None => (landed.version, at),
             Some((version, of)) => (version, of(at)?),

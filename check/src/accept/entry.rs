@@ -166,7 +166,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let entry = &shared.code();
         // Before the values: the classes of a target point in another gap mean nothing at this
         // anchor.
-        self.check_target(point, &path, entry)?;
+        self.check_target(point, &path, (entry.target.inst(), shared.lands_alone()))?;
         self.bindings.enter(self.from(), &path);
         self.bindings.check_work(self.from())?;
         let place = (point.inst(), entry.target.inst());
@@ -247,14 +247,14 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// Proves [`Check::TargetPoint`], the target point lies in the gap before the same anchor, and
     /// every run through the gap passes it; [`Check::TrapPassed`]; and [`Check::AssumePassed`]. The
     /// first stops a transition that skips or repeats an effect, or that lands on an arm which the
-    /// run of the target version did not take.
+    /// run of the target version did not take. An activation that waits for others is in no gap.
     fn check_target(
         &self,
         point: Point,
         path: &AnchorPath<'r>,
-        entry: &EntryCode<'_>,
+        (inst, lands_alone): (Inst, bool),
     ) -> Result<(), Finding> {
-        let (to, inst) = (self.to(), entry.target.inst());
+        let to = self.to();
         let place = Place::Inst(inst);
         let exists = to.f.has_inst(inst) && to.live().has(to.f.inst_block(inst));
         let landing =
@@ -265,7 +265,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let passed = landing
             .as_ref()
             .is_some_and(|l| l.anchor == path.anchor && !l.crossings().any(|c| c.joins));
-        self.product.terms.require(Check::TargetPoint, passed, place)?;
+        self.product.terms.require(Check::TargetPoint, passed && lands_alone, place)?;
         // Landing after a trap that the source version has not passed would continue a run that has
         // ended in the target version ([`PendingTraps::skips`]).
         let skips = |landing| self.traps.skips(self.product, (point.inst(), path), (inst, landing));

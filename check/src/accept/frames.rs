@@ -7,11 +7,10 @@
 //!
 //! *Out* ([`leave_copy`]). An accepted entry leads from q to a point y of I and provides values of
 //! I there. By the claim of copies, a run of the originals on the same input then has a stack of
-//! activations. One activation is for the instance of y, before the instruction that y stands for,
-//! and one is for each caller, within its call. Every value of an activation has the contents of
-//! its name in I. So the entry gives values to the activations: the values whose names it provides.
-//! The result is a frame entry. Each frame may continue in another version of its function, by an
-//! accepted entry there:
+//! activations: one for the instance of y, before the instruction that y stands for, and one for
+//! each caller, within its call. Every value of an activation has the contents of its name in I.
+//! So the entry gives each activation the values whose names it provides.
+//! Each frame may go on to another version of its function, by an accepted entry there:
 //!
 //! - The innermost frame continues by composition ([`super::compose`]).
 //! - A waiting frame continues by the entry at its call, if this entry lands before the same call,
@@ -29,13 +28,14 @@
 //!
 //! No run enters inlined code this way: an activation of the callee is no part of a run of p.
 
+use super::compose::CheckedComposition;
 use super::copy::Copies;
 use super::seal::Checked;
 use ir::{Func, Function, Inst, Point, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::copy::InstanceId;
-use transition::frames::{Frame, FrameComposer, FrameEntry, FrameMapping, FramePlace};
+use transition::frames::{Frame, FrameComposer, FramePlace};
 use transition::mapping::{Entry, Mapping};
 use transition::{NotAChain, Refusal, VersionKey, compose_renamed};
 
@@ -72,7 +72,7 @@ pub struct FrameLanding<'a> {
     pub live: &'a Checked<LivePoints>,
 }
 
-/// Why a point has no frame entry.
+/// Why an entry into a copy does not lead on to frames.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum FrameRefusal {
     /// The entry lands in code that no run of the copy reaches.
@@ -133,15 +133,6 @@ impl fmt::Display for FrameRefusal {
     }
 }
 
-/// The frame entries of an accepted mapping into a copy.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CheckedFrames {
-    /// The entries.
-    pub mapping: Checked<FrameMapping>,
-    /// The points at which the mapping has an entry and no frame entry follows, ascending.
-    pub refused: Vec<(Point, FrameRefusal)>,
-}
-
 /// Carries the entries of a mapping into a copy on to the activations that the copy stands for.
 /// `landing` gives the version in which frames of an original land. Cost: near linear in the
 /// entries and the frames.
@@ -152,22 +143,18 @@ pub fn leave_copy<'a>(
     first: &Checked<Mapping>,
     copies: &Checked<Copies>,
     landing: impl Fn(Func, VersionKey) -> Option<FrameLanding<'a>>,
-) -> Result<CheckedFrames, NotAChain> {
+) -> Result<CheckedComposition<FrameRefusal>, NotAChain> {
     if first.target() != copies.version() {
         return Err(NotAChain { target: first.target(), source: copies.version() });
     }
+    let instances = copies.instances();
     let landings: Vec<Option<FrameLanding<'a>>> =
-        copies.instances().iter().map(|one| landing(one.func, one.version)).collect();
+        instances.iter().map(|one| landing(one.func, one.version)).collect();
+    // The outermost frame of each entry is of the first instance.
+    let own = landings.first().copied().flatten().map(|own| VersionKey::of(own.version));
+    let target = own.unwrap_or(instances[0].version);
     let leaving = CopyExit { copies, landings };
-    let mut mapping = FrameMapping::new(first.source());
-    let mut refused = Vec::new();
-    for (point, entry) in first.entries() {
-        match leaving.entry(entry) {
-            Ok(entry) => mapping.insert(point, entry),
-            Err(refusal) => refused.push((point, refusal)),
-        }
-    }
-    Ok(CheckedFrames { mapping: Checked::accepted(mapping), refused })
+    Ok(CheckedComposition::of_each(first, target, |entry| leaving.entry(entry)))
 }
 
 struct CopyExit<'a> {
@@ -177,7 +164,7 @@ struct CopyExit<'a> {
 }
 
 impl CopyExit<'_> {
-    fn entry(&self, first: &Entry) -> Result<FrameEntry, FrameRefusal> {
+    fn entry(&self, first: &Entry) -> Result<Entry, FrameRefusal> {
         let at = self.copies.origin(first.target.inst()).ok_or(FrameRefusal::NoCopy)?;
         let stack: Vec<(InstanceId, Inst)> = self.copies.stack(at).collect();
         let frames = stack.iter().zip(0..).map(|((id, inst), index)| self.frame(*id, *inst, index));
@@ -193,7 +180,7 @@ impl CopyExit<'_> {
         for (index, (id, _)) in stack.iter().enumerate() {
             self.land(&mut composer, index, *id)?;
         }
-        Ok(composer.finish())
+        composer.finish().map_err(refused(0))
     }
 
     /// A frame of an original, without values.
@@ -284,7 +271,7 @@ pub fn enter_copy(
     first: &Checked<Mapping>,
     copies: &Checked<Copies>,
     second: &Checked<Mapping>,
-) -> Result<super::CheckedComposition, NotAChain> {
+) -> Result<CheckedComposition, NotAChain> {
     let original = copies.instances()[0].version;
     if first.target() != original {
         return Err(NotAChain { target: first.target(), source: original });
@@ -292,15 +279,8 @@ pub fn enter_copy(
     if copies.version() != second.source() {
         return Err(NotAChain { target: copies.version(), source: second.source() });
     }
-    let mut mapping = Mapping::between(first.source(), second.target());
-    let mut refused = Vec::new();
-    for (point, entry) in first.entries() {
-        match entered(entry, copies, second) {
-            Ok(entry) => mapping.insert(point, entry),
-            Err(refusal) => refused.push((point, refusal)),
-        }
-    }
-    Ok(super::CheckedComposition { mapping: Checked::accepted(mapping), refused })
+    let composed = |entry: &Entry| entered(entry, copies, second);
+    Ok(CheckedComposition::of_each(first, second.target(), composed))
 }
 
 fn entered(first: &Entry, copies: &Copies, second: &Mapping) -> Result<Entry, Refusal> {

@@ -35,18 +35,18 @@ use checks::{Check, Finding, Options, Place};
 pub use compose::compose_without;
 pub use compose::{CheckedComposition, compose};
 pub use continuation::{
-    ContinuationFault, CopiedFrames, LandedEntry, LandedFrame, WithoutPoints, continuation,
+    ContinuationFault, CopiedFrames, LandedVersion, WithoutPoints, continuation,
 };
 pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
-pub use frames::{CheckedFrames, FrameLanding, FrameRefusal, LivePoints, enter_copy, leave_copy};
+pub use frames::{FrameLanding, FrameRefusal, LivePoints, enter_copy, leave_copy};
 use ir::verifier::{Rule, verify_function};
 use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, KnownSets, LiveSets, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
-pub use seal::{Checked, CheckedEntry, CheckedFrameEntry, Unproved};
+pub use seal::{Checked, CheckedEntry, Unproved};
 pub use stay::stay;
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -9,10 +9,10 @@
 
 use super::Relation;
 use super::checks::Finding;
-use ir::{Function, Point};
+use ir::{Func, Function, Point};
 use std::ops::Deref;
 use transition::certificate::MappingFacts;
-use transition::frames::{FrameEntry, FrameMapping};
+use transition::frames::Landing;
 use transition::mapping::{Entry, Mapping};
 use transition::{Pair, Side, VersionKey};
 
@@ -36,8 +36,9 @@ impl Unproved {
 /// Let the mapping lead from the version p to the version q. Each of its entries makes the claim of
 /// [`transition::mapping`]: suppose that p, started on some input, reaches the source point. Then
 /// q, started on the same input, reaches the landing point with the same memory and the same
-/// effects so far. There is one exception: q may have trapped, if p traps later, before any further
-/// effect. The kinds of the two traps may differ. The compensation code does not trap, and gives
+/// effects so far. Where the entry has inner activations, a run of q and of their versions reaches
+/// them ([`transition::frames`]). There is one exception: q may have trapped, if p traps later,
+/// before any further effect. The kinds of the two traps may differ. The compensation code does not trap, and gives
 /// every provided value the contents that q has. The entry provides every value that is live+ at
 /// its landing point: the values that q needs from there on, and the values that later entries of
 /// the *armed* mappings require. The armed mappings are the mappings that the mapping was accepted
@@ -122,51 +123,7 @@ impl Checked<Mapping> {
     }
 }
 
-impl Checked<FrameMapping> {
-    /// The entry at a point of the source version, under seal. Cost: logarithmic.
-    pub fn checked_entry(&self, point: Point) -> Option<CheckedFrameEntry<'_>> {
-        let entry = self.0.entry(point)?;
-        Some(CheckedFrameEntry { source: self.source(), point, entry })
-    }
-}
-
-/// An entry of an accepted frame mapping, with the version and the source point that it was
-/// accepted for. Its frames name the versions that it leads to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CheckedFrameEntry<'m> {
-    source: VersionKey,
-    point: Point,
-    entry: &'m FrameEntry,
-}
-
-impl<'m> CheckedFrameEntry<'m> {
-    /// An entry that nobody has proved. See [`Checked::unproved`].
-    #[cfg(feature = "unproved")]
-    pub fn unproved(
-        source: VersionKey,
-        point: Point,
-        entry: &'m FrameEntry,
-    ) -> CheckedFrameEntry<'m> {
-        CheckedFrameEntry { source, point, entry }
-    }
-
-    /// The version that the transition leaves from.
-    pub fn source(&self) -> VersionKey {
-        self.source
-    }
-
-    /// The point of the source version at which the entry may be fired.
-    pub fn point(&self) -> Point {
-        self.point
-    }
-
-    /// The entry itself.
-    pub fn entry(&self) -> &'m FrameEntry {
-        self.entry
-    }
-}
-
-/// A mapping after judging: the entries that hold, under seal, and the failed entries.
+/// A mapping after judging: the entries that hold, under seal, and the others.
 pub(crate) struct Sealed {
     pub(crate) mapping: Checked<Mapping>,
     /// The facts of the entries that hold, in their order.
@@ -267,5 +224,11 @@ impl<'m> CheckedEntry<'m> {
     /// The entry itself.
     pub fn entry(&self) -> &'m Entry {
         self.entry
+    }
+
+    /// The activations that the entry lands in, the innermost first. `func` is the function of the
+    /// source version.
+    pub fn landings(&self, func: Func) -> impl DoubleEndedIterator<Item = Landing<'m>> + use<'m> {
+        self.entry.landings(func, self.target)
     }
 }

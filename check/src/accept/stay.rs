@@ -63,6 +63,6 @@ pub fn stay(module: &Module, version: &Function, points: &BTreeSet<Point>) -> Ch
 fn unchanged(target: Point, values: BTreeSet<Value>) -> Entry {
     let same = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
     let assigns = values.iter().map(same).collect();
-    let (steps, replays, kept) = (Vec::new(), Vec::new(), Vec::new());
-    Entry { target, steps, replays, assigns, requires: values.into_iter().collect(), kept }
+    let (steps, replays, kept, inner) = Default::default();
+    Entry { target, steps, replays, assigns, requires: values.into_iter().collect(), kept, inner }
 }

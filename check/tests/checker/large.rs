@@ -64,6 +64,7 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
                 assigns,
                 requires,
                 kept,
+                inner: Box::default(),
             },
         );
     }

@@ -131,7 +131,7 @@ impl Example {
     fn continuation(&self, place: &str) -> String {
         let up = &self.certified.levels[0].forward.mapping;
         let entry = up.checked_entry(self.point(place)).expect("an entry");
-        let made = continuation("continuation", &self.base, &self.optimized, entry);
+        let made = continuation("continuation", &self.base, &[&self.optimized], entry);
         print_function(&self.module, &made.expect("a right entry").function)
     }
 }

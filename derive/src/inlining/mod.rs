@@ -49,7 +49,7 @@ use crate::speculate::{SpeculateError, SpeculationSearch};
 use assumed::CopiedAssumptions;
 pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
 use attempt::InliningAttempt;
-use check::{Checked, CheckedFrameEntry, Copies, FrameLanding, LivePoints};
+use check::{Checked, CheckedEntry, Copies, FrameLanding, LivePoints};
 use ir::cfg::Cfg;
 use ir::edit::Fuel;
 use ir::{FrameStateError, Func, Function, Inst, Module, Point};
@@ -64,7 +64,6 @@ use std::fmt;
 pub use steps::{InlinedSteps, MappedStep, RefusedPoints};
 use transition::VersionKey;
 use transition::copy::{CopyInstance, InstanceId};
-use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
 /// A version with inlined code, and the mappings into the version and out of the version.
@@ -83,9 +82,9 @@ pub struct Inlined {
     /// From the base to the optimized version.
     pub up: Checked<Mapping>,
     /// From the optimized version to frames of bases.
-    pub down: Checked<FrameMapping>,
-    /// The points without an entry, of the base and of the optimized version, ascending, each with
-    /// the name of the reason.
+    pub down: Checked<Mapping>,
+    /// The points of the base, and those of the optimized version, that have no entry, ascending,
+    /// each with the name of the reason.
     pub lost: [Vec<(Point, &'static str)>; 2],
     /// The reachable points of both.
     pub points: [Vec<Point>; 2],
@@ -289,7 +288,7 @@ impl Inlined {
 
     /// The frames that a run leaves to when the assumption of this instruction fails. `None` if the
     /// optimized version makes no such assumption.
-    pub fn exit(&self, inst: Inst) -> Option<CheckedFrameEntry<'_>> {
+    pub fn exit(&self, inst: Inst) -> Option<CheckedEntry<'_>> {
         let exit = self.assumptions.exits.iter().find(|exit| exit.inst == inst)?;
         self.down.checked_entry(Point::before(exit.inst))
     }

@@ -6,7 +6,7 @@ use crate::driver::{
     CertifiedGraph, CheckCounts, Observer, Step, UNPROVED, VersionPoints, certify_graph_at,
 };
 use crate::speculate::{EdgeLogs, Lacking, LiveThere, Lost, MadeExit};
-use check::{Checked, CheckedComposition, CheckedFrames, Copies};
+use check::{Checked, CheckedComposition, Copies, FrameRefusal};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{FrameStates, Function, Inst, Module, Point};
@@ -14,13 +14,12 @@ use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::Demand;
-use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 
 /// The ways, and the points without any.
 pub(super) struct ProvedWays {
     pub(super) up: Checked<Mapping>,
-    pub(super) down: Checked<FrameMapping>,
+    pub(super) down: Checked<Mapping>,
     pub(super) steps: InlinedSteps,
     /// The points without an entry, of the base and of the optimized version, ascending, each with
     /// the name of the reason.
@@ -129,7 +128,7 @@ impl<'t> InliningWays<'t> {
         copies: &Checked<Copies>,
         certified: &CertifiedGraph,
         landings: &CalleeLandings<'_>,
-    ) -> (CheckedComposition, CheckedFrames) {
+    ) -> (CheckedComposition, CheckedComposition<FrameRefusal>) {
         let own = "the versions are those of the tree";
         let mapping = |edge: usize| &certified.mappings[edge];
         let ([to_cleaned, to_base], [ahead, back]) =
@@ -189,7 +188,7 @@ impl<'t> InliningWays<'t> {
     }
 
     /// The assumptions that have no exit.
-    fn lacking(&self, exits: &[MadeExit], down: &CheckedFrames) -> Vec<Lacking> {
+    fn lacking(&self, exits: &[MadeExit], down: &CheckedComposition<FrameRefusal>) -> Vec<Lacking> {
         let tree = self.graph.tree();
         let [assuming, optimized] = self.behind;
         let row = [self.row.copy, assuming, optimized];

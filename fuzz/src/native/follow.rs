@@ -543,6 +543,7 @@ fn same(at: ir::Point, values: &[Value]) -> Entry {
         assigns,
         requires,
         kept: Vec::new(),
+        inner: Box::default(),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::inlining::versions;
 use crate::oracle::FuzzFinding;
 use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Inst, Opcode, Point};
-use jit::{Action, Condition, PointSpec, TransitionKind, Version, Vm};
+use jit::{Action, Condition, PointSpec, TransitionKind, Version, VersionSpec, Vm};
 use osier::inlining::Inlined;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ fn compiled(
         while points.len() > most {
             // Prefer entries into several activations, and keep all exits of assumptions.
             let at = prng.index(points.len());
-            let is_plain = one.down.entry(points[at]).is_some_and(|e| e.frames.len() == 1);
+            let is_plain = one.down.entry(points[at]).is_some_and(|e| e.inner.is_empty());
             if !is_assumption(&points[at]) && (is_plain || prng.chance(20)) {
                 points.swap_remove(at);
             }
@@ -152,24 +152,25 @@ fn compiled(
             let goes_on = continuations < CONTINUATIONS && prng.chance(exits);
             actions.push(if goes_on {
                 continuations += 1;
-                let frames = entry.entry().frames.iter().map(|frame| module.body(frame.func));
-                let bases: Option<Vec<&ir::Function>> = frames.collect();
+                let landings = entry.landings(*func);
+                let bases: Option<Vec<&ir::Function>> =
+                    landings.map(|landing| module.body(landing.func)).collect();
                 let bases = bases.expect("frames are in bases");
-                let made =
-                    vm.engine().frame_continuation(module, (*func, optimized), entry, &bases);
+                let made = vm.engine().lone_continuation(module, (*func, optimized), entry, &bases);
                 Action::Continue(made.map_err(|error| error.to_string())?)
             } else {
-                Action::InterpretFrames(Arc::clone(&mapping))
+                Action::Interpret(Arc::clone(&mapping))
             });
         }
         let sites = Arc::new(one.copies.sites());
-        let version = vm.engine().inlined_version(module, (*func, optimized), &specs, sites);
+        let spec = VersionSpec::from(&specs).with_sites(sites);
+        let version = vm.engine().version(module, *func, optimized, spec);
         let version = version.map_err(|error| error.to_string())?;
         vm.install(&version, actions).map_err(|error| error.to_string())?;
         figures.compiled_functions += 1;
         figures.points += points.len() as u64;
         let frames = points.iter().map(|point| {
-            (point.inst(), mapping.entry(*point).map_or(0, |entry| entry.frames.len()))
+            (point.inst(), mapping.entry(*point).map_or(0, |entry| entry.activations()))
         });
         let frames = frames.collect();
         let points = points.iter().map(|point| point.inst()).collect();

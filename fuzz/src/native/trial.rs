@@ -11,7 +11,7 @@ use crate::figures::{AddUp, Figures, NativeFigures};
 use crate::oracle::{FuzzFinding, FuzzOracle};
 use interp::{Machine, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Module};
-use jit::{Bounds, Condition, Config, Engine, Interruption, RunError, Vm, VmError};
+use jit::{Bounds, Condition, Config, Engine, Interruption, RunError, VersionSpec, Vm, VmError};
 use std::sync::{Arc, Mutex, PoisonError};
 use verify::prng::Prng;
 use verify::state_oracle::FunctionPair;
@@ -158,12 +158,12 @@ impl<'c> Trial<'c> {
             // Adopt the other version first: the installed version is the one that calls run.
             for side in [1 - start, start] {
                 let half = &mut function.sides[side];
-                let version = match half.is_of_assumptions {
-                    true => engine.speculative(module, function.func, &half.function, |_| {
-                        Some(&half.mapping)
-                    }),
-                    false => engine.version(module, function.func, &half.function, &half.points),
+                let spec = match half.is_of_assumptions {
+                    true => VersionSpec::leaving(&half.function, |_| Some(&half.mapping)),
+                    false => Ok(VersionSpec::from(&half.points)),
                 };
+                let version = spec
+                    .and_then(|spec| engine.version(module, function.func, &half.function, spec));
                 let version = version.map_err(|e| e.to_string())?;
                 let mapping = Arc::new(half.mapping.clone());
                 let actions = Following::actions(&half.ways, &mapping);

@@ -155,7 +155,7 @@ pub(crate) fn fib() -> (Module, Func) {
 pub(crate) fn landing(target: Point, values: &[Value]) -> Entry {
     let assigns = values.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
     let (steps, replays, requires, kept) = (Vec::new(), Vec::new(), values.to_vec(), Vec::new());
-    Entry { target, steps, replays, assigns, requires, kept }
+    Entry { target, steps, replays, assigns, requires, kept, inner: Box::default() }
 }
 
 /// A machine with all checks on.

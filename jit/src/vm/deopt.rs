@@ -10,7 +10,7 @@ use ir::{FrameStates, Func, Inst, Local, LocalContent, Module, Point, Type, Valu
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use transition::frames::{Frame, FrameMapping, FramePlace};
+use transition::frames::{FramePlace, Landing};
 use transition::mapping::Mapping;
 
 /// A value with its type.
@@ -94,12 +94,13 @@ impl DeoptFrame<'_> {
     }
 }
 
-/// Resumes the function of a point in the embedder, and returns the results of the function.
+/// Resumes the function of a point in the embedder, where an entry lands, and returns the results
+/// of the function.
 pub(super) fn hand(
     access: &mut RunAccess<'_>,
     (version, number): (&Arc<Version>, usize),
     mapping: &Checked<Mapping>,
-    states: &FrameStates,
+    states: &BTreeMap<Func, Arc<FrameStates>>,
     values: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
     let func = version.func;
@@ -109,32 +110,12 @@ pub(super) fn hand(
     let state = access.state();
     let assigned = state.compensate(func, entry, reader(version, number, values))?;
     let module = Arc::clone(&state.modules.current);
-    let landed = Landed { module: &module, func, at: entry.target, call: None };
     let mut activations = Vec::new();
-    landed.activations(states, &assigned, &mut activations);
-    resumed(access, (func, number), &activations)
-}
-
-/// Like [`hand`], in the frames of an entry.
-pub(super) fn hand_frames(
-    access: &mut RunAccess<'_>,
-    (version, number): (&Arc<Version>, usize),
-    mapping: &Checked<FrameMapping>,
-    states: &BTreeMap<Func, Arc<FrameStates>>,
-    values: &[u64],
-) -> Result<Vec<u64>, RunStop> {
-    let entry = mapping
-        .entry(version.points[number].at)
-        .expect("jit: an action was checked when it was linked");
-    let state = access.state();
-    let assigned = state.compensate_frames(version.func, entry, reader(version, number, values))?;
-    let module = Arc::clone(&state.modules.current);
-    let mut activations = Vec::new();
-    for (frame, assigned) in entry.frames.iter().zip(assigned) {
-        let landed = Landed::of(&module, frame).expect("jit: an action was checked");
-        landed.activations(&states[&frame.func], &assigned, &mut activations);
+    for (landing, assigned) in entry.landings(func, mapping.target()).zip(assigned) {
+        let landed = Landed::of(&module, landing).expect("jit: an action was checked");
+        landed.activations(&states[&landing.func], &assigned, &mut activations);
     }
-    resumed(access, (version.func, number), &activations)
+    resumed(access, (func, number), &activations)
 }
 
 /// A frame that a run lands in.
@@ -150,9 +131,9 @@ pub(super) struct Landed<'m> {
 
 impl<'m> Landed<'m> {
     /// The place of a frame in a base. `None` if the function has no such place.
-    pub(super) fn of(module: &'m Module, frame: &Frame) -> Option<Landed<'m>> {
-        let (func, base) = (frame.func, module.body(frame.func)?);
-        let (at, call) = match frame.at {
+    pub(super) fn of(module: &'m Module, landing: Landing<'_>) -> Option<Landed<'m>> {
+        let (func, base) = (landing.func, module.body(landing.func)?);
+        let (at, call) = match landing.at {
             FramePlace::Before(point) => (point, None),
             FramePlace::Within(call) => (Point::before(base.next_inst(call)?), Some(call)),
         };

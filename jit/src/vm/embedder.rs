@@ -58,8 +58,8 @@ pub trait Embedder {
     }
 
     /// Resumes a function at a point of its base version, after an exit with
-    /// [`super::Action::Hand`] or [`super::Action::HandFrames`], and runs it until it returns.
-    /// Returns the results of the function. The default ends the run with [`RunError::Stuck`].
+    /// [`super::Action::Hand`], and runs it until it returns. Returns the results of the function.
+    /// The default ends the run with [`RunError::Stuck`].
     ///
     /// # Errors
     /// If the run ends before.

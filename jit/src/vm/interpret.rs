@@ -7,14 +7,14 @@ use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
 use super::{native, outside, supply};
 use crate::error::ContinueError;
-use check::{CheckedEntry, CheckedFrameEntry};
+use check::CheckedEntry;
 use interp::{
     EarlyEnd, FireError, Nested, NoHost, Outcome, Resumed, Run, TransferError, VersionId,
 };
 use ir::{Func, Point, Value};
+use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use transition::VersionKey;
-use transition::frames::FrameEntry;
 use transition::mapping::Entry;
 
 /// The end of a nested run of the interpreter.
@@ -152,44 +152,24 @@ impl VmState {
         }
     }
 
-    /// Runs the compensation code of an entry to the base, and executes its replayed stores.
-    /// Returns the values that it assigns.
+    /// Runs the compensation code of an entry from a version of `func`, and executes its replayed
+    /// stores. Returns the values that it assigns to each activation, the innermost first.
     pub(super) fn compensate(
         &mut self,
         func: Func,
         entry: &Entry,
         read: impl Fn(Value) -> u64,
-    ) -> Result<Vec<(Value, u64)>, RunStop> {
-        let mut assigned = Vec::new();
-        let writes = entry.run(read, |value, bits| assigned.push((value, bits)));
-        let writes = writes.map_err(|fault| self.refused(func, fault.to_string()))?;
-        for write in &writes {
-            let store = RunError::Store { func, target: entry.target.inst() };
-            self.machine.write(write).map_err(|_| RunStop::Failed(store))?;
-        }
-        Ok(assigned)
-    }
-
-    /// Like [`VmState::compensate`], for the frames of an entry. Returns the values of each frame.
-    pub(super) fn compensate_frames(
-        &mut self,
-        func: Func,
-        entry: &FrameEntry,
-        read: impl Fn(Value) -> u64,
     ) -> Result<Vec<Vec<(Value, u64)>>, RunStop> {
-        let mut assigned = vec![Vec::new(); entry.frames.len()];
+        let mut assigned = vec![Vec::new(); entry.activations()];
         let writes = entry.run(read, |frame, value, bits| assigned[frame].push((value, bits)));
         let writes = writes.map_err(|fault| self.refused(func, fault.to_string()))?;
         for write in &writes {
-            let target = entry.frames.first().map(|frame| frame.at.inst());
-            let store = target.map(|target| RunError::Store { func, target });
-            let failed = || RunStop::Failed(store.unwrap_or(RunError::Lost));
-            self.machine.write(write).map_err(|_| failed())?;
+            self.machine.write(write).map_err(|_| store_failed(func, entry))?;
         }
         Ok(assigned)
     }
 
-    /// Starts the base version of a function at the landing point of an entry.
+    /// Starts the bases of functions where an entry from a version of `func` lands.
     pub(super) fn descend(
         &mut self,
         func: Func,
@@ -197,45 +177,19 @@ impl VmState {
         from: (VersionKey, Point),
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, RunStop> {
-        let base = self.modules.base(func);
-        let base = base.ok_or_else(|| self.refused(func, "it has no body".to_owned()))?;
-        self.count_places_of(func, base)?;
-        let nested = self.machine.begin_nested_at(base, entry, from, read);
-        nested.map_err(|error| match error {
-            FireError::Transfer(TransferError::StackOverflow) => {
-                RunStop::Failed(RunError::StackOverflow { func })
-            }
-            FireError::Store(_) => {
-                RunStop::Failed(RunError::Store { func, target: entry.entry().target.inst() })
-            }
-            error => self.refused(func, error.to_string()),
-        })
-    }
-
-    /// Starts the bases of functions in the frames of an entry that leaves a version of `func`.
-    pub(super) fn descend_frames(
-        &mut self,
-        func: Func,
-        entry: CheckedFrameEntry<'_>,
-        from: (VersionKey, Point),
-        read: impl Fn(Value) -> u64,
-    ) -> Result<Nested, RunStop> {
-        let frames = &entry.entry().frames;
-        let bases = frames.iter().map(|frame| self.modules.base(frame.func));
-        let bases: Option<Vec<VersionId>> = bases.collect();
-        let bases = bases.ok_or_else(|| self.refused(func, "it has no body".to_owned()))?;
-        for (frame, base) in frames.iter().zip(&bases) {
-            self.count_places_of(frame.func, *base)?;
+        let mut bases: SmallVec<[VersionId; 1]> = SmallVec::new();
+        for landing in entry.landings(func) {
+            let base = self.modules.base(landing.func);
+            let base = base.ok_or_else(|| self.refused(func, "it has no body".to_owned()))?;
+            self.count_places_of(landing.func, base)?;
+            bases.push(base);
         }
-        let nested = self.machine.begin_nested_frames(&bases, entry, from, read);
+        let nested = self.machine.begin_nested_at(&bases, entry, from, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {
                 RunStop::Failed(RunError::StackOverflow { func })
             }
-            FireError::Store(_) => {
-                let target = frames.first().map_or(from.1.inst(), |frame| frame.at.inst());
-                RunStop::Failed(RunError::Store { func, target })
-            }
+            FireError::Store(_) => store_failed(func, entry.entry()),
             error => self.refused(func, error.to_string()),
         })
     }
@@ -244,4 +198,10 @@ impl VmState {
         let function = self.modules.current.funcs[func].name.clone();
         RunStop::Failed(RunError::Continue(ContinueError::NotBuilt { function, what }))
     }
+}
+
+/// A store of an entry from a version of `func` is out of bounds.
+fn store_failed(func: Func, entry: &Entry) -> RunStop {
+    let target = entry.places().next().map_or(entry.target.inst(), |place| place.inst());
+    RunStop::Failed(RunError::Store { func, target })
 }

@@ -8,7 +8,6 @@ use super::stop::{RunError, RunStop};
 use super::tiering::{FailedPoint, Onward, OpenPoint};
 use crate::version::{Continuation, Version};
 use check::Checked;
-use interp::Nested;
 use ir::Value;
 use resume::Condition;
 use std::sync::Arc;
@@ -70,21 +69,8 @@ fn take(
         }
         Action::Ask => Err(RunStop::Failed(RunError::Stuck { func: version.func, point: number })),
         Action::Interpret(mapping) => descend(access, version, number, mapping, values),
-        Action::InterpretFrames(mapping) => {
-            let read = reader(version, number, values);
-            let from = (version.key, version.points[number].at);
-            let entry = mapping.checked_entry(from.1);
-            let entry = entry.expect("jit: an action was checked when it was linked");
-            let nested = access.state().descend_frames(version.func, entry, from, read)?;
-            finish(access, version, nested)
-        }
         Action::Hand(mapping, states) => {
             let results = super::deopt::hand(access, (version, number), mapping, states, values)?;
-            Ok(access.state().give_back(version, &results))
-        }
-        Action::HandFrames(mapping, states) => {
-            let results =
-                super::deopt::hand_frames(access, (version, number), mapping, states, values)?;
             Ok(access.state().give_back(version, &results))
         }
     }
@@ -115,16 +101,6 @@ fn descend(
     let entry = mapping.checked_entry(at).expect("jit: an action was checked when it was linked");
     let read = reader(version, number, values);
     let nested = access.state().descend(version.func, entry, (version.key, at), read)?;
-    finish(access, version, nested)
-}
-
-/// Runs the interpreter until the function that left native code has ended or continues natively.
-/// Returns the address of the code to go to.
-fn finish(
-    access: &mut RunAccess<'_>,
-    version: &Arc<Version>,
-    nested: Nested,
-) -> Result<u64, RunStop> {
     match interpret::go_on(access, nested)? {
         NestedEnd::Returned(results) => Ok(access.state().give_back(version, &results)),
         NestedEnd::Ascends(ascent) => Ok(ascent.code().entry().addr() as u64),

@@ -7,6 +7,7 @@ use ir::{Func, Inst, Point};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use transition::VersionKey;
+use transition::mapping::Mapping;
 
 /// A kind of transition that runs have made, and how often.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -17,7 +18,8 @@ pub struct Transition {
     pub at: Inst,
     /// The source version.
     pub from: VersionKey,
-    /// The target version. `None` for an open point, whose target may differ each time.
+    /// The target version. `None` for an open point, whose target may differ each time, and for a
+    /// transition into several activations.
     pub to: Option<VersionKey>,
     /// The engines between which the transition leads.
     pub kind: TransitionKind,
@@ -55,17 +57,21 @@ impl TransitionCounts {
         let Some(link) = table.link(std::ptr::from_ref(cell).addr()).filter(|_| count > 0) else {
             return;
         };
+        let at = version.points[number].at;
+        // Several activations are of several versions.
+        let alone = |mapping: &Mapping| {
+            let entry = mapping.entry(at).filter(|entry| entry.inner.is_empty());
+            entry.map(|_| mapping.target())
+        };
         let (to, kind) = match &link.action {
             Action::Continue(continuation) => {
                 (Some(continuation.target.key), TransitionKind::Across)
             }
             Action::Ask => (None, TransitionKind::Across),
-            Action::Interpret(mapping) => (Some(mapping.target()), TransitionKind::Down),
-            Action::InterpretFrames(_) => (None, TransitionKind::Down),
-            Action::Hand(mapping, _) => (Some(mapping.target()), TransitionKind::Out),
-            Action::HandFrames(..) => (None, TransitionKind::Out),
+            Action::Interpret(mapping) => (alone(mapping), TransitionKind::Down),
+            Action::Hand(mapping, _) => (alone(mapping), TransitionKind::Out),
         };
-        let at = version.points[number].at.inst();
+        let at = at.inst();
         self.count(Transition { func: version.func, at, from: version.key, to, kind, count });
     }
 

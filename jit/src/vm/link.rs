@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use transition::VersionKey;
-use transition::frames::FrameMapping;
+use transition::frames::Landing;
 use transition::mapping::Mapping;
 
 /// The reaction to an OSR point that fires.
@@ -20,17 +20,12 @@ pub enum Action {
     Continue(Arc<Continuation>),
     /// *Open*: the run asks [`super::Tiering::open`] for a continuation.
     Ask,
-    /// The interpreter continues in the base version, by the entry of this mapping.
+    /// The interpreter continues in the base version, by the entry of this mapping, and in the
+    /// bases of the inner activations that the entry leads to.
     Interpret(Arc<Checked<Mapping>>),
-    /// The interpreter continues in bases, in the activations that the entry of this mapping leads
-    /// to.
-    InterpretFrames(Arc<Checked<FrameMapping>>),
-    /// The [`super::Embedder`] continues at the landing point of this mapping's entry, in the
-    /// activations of its frame state.
-    Hand(Arc<Checked<Mapping>>, Arc<FrameStates>),
-    /// The [`super::Embedder`] continues in the frames that the entry of this mapping leads to, in
-    /// the activations of their frame states, by function.
-    HandFrames(Arc<Checked<FrameMapping>>, Arc<BTreeMap<Func, Arc<FrameStates>>>),
+    /// The [`super::Embedder`] continues where this mapping's entry lands, in the activations of the
+    /// frame states there, by function.
+    Hand(Arc<Checked<Mapping>>, Arc<BTreeMap<Func, Arc<FrameStates>>>),
 }
 
 /// The calls of a function that run its installed version.
@@ -200,11 +195,7 @@ impl PointLink {
     pub(super) fn codes(&self) -> impl Iterator<Item = &Arc<MachineCode>> {
         let target = match &self.action {
             Action::Continue(continuation) => Some([&continuation.code, &continuation.target.code]),
-            Action::Ask
-            | Action::Interpret(_)
-            | Action::InterpretFrames(_)
-            | Action::Hand(..)
-            | Action::HandFrames(..) => None,
+            Action::Ask | Action::Interpret(_) | Action::Hand(..) => None,
         };
         std::iter::once(&self.version.code).chain(target.into_iter().flatten())
     }
@@ -305,11 +296,7 @@ impl VmState {
         let stub = &version.stubs.as_ref().expect("jit: a version with points has stubs").leave;
         let code = match &action {
             Action::Continue(continuation) => self.table.keep(&continuation.code),
-            Action::Ask
-            | Action::Interpret(_)
-            | Action::InterpretFrames(_)
-            | Action::Hand(..)
-            | Action::HandFrames(..) => self.table.pin(stub),
+            Action::Ask | Action::Interpret(_) | Action::Hand(..) => self.table.pin(stub),
         };
         let cell = &version.cells[number];
         cell.lead_to(code);
@@ -374,58 +361,46 @@ impl VmState {
                 missing(&continuation.requires)?;
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
-            Action::InterpretFrames(mapping) => self.check_frames((version, number), mapping, None),
-            Action::HandFrames(mapping, states) => {
-                self.check_frames((version, number), mapping, Some(states))
-            }
-            Action::Interpret(mapping) | Action::Hand(mapping, _) => {
-                if mapping.source() != version.key {
-                    return Err(LinkError::OtherVersion { number });
-                }
-                if self.modules.current.body(version.func).map(VersionKey::of)
-                    != Some(mapping.target())
-                {
-                    return Err(LinkError::NotToBase { number });
-                }
-                let entry = mapping.entry(at).ok_or(LinkError::NoEntry { number })?;
-                missing(&entry.requires)?;
-                let Action::Hand(_, states) = action else { return Ok(()) };
-                let state = states.get(entry.target);
-                let (func, at) = (version.func, entry.target);
-                let state = state.ok_or(LinkError::NoState { number, func, at })?;
-                check_state((number, func), state, |value, _| entry.provides_value(value))
+            Action::Interpret(mapping) => self.check_landings((version, number), mapping, None),
+            Action::Hand(mapping, states) => {
+                self.check_landings((version, number), mapping, Some(states))
             }
         }
     }
 
-    /// Checks that the entry of a frame mapping fits a point, and that its frames are in bases.
-    /// Frame states are checked if the embedder continues.
-    fn check_frames(
+    /// Checks that the entry of a mapping fits a point, and that it lands in bases. Frame states are
+    /// checked if the embedder continues.
+    fn check_landings(
         &self,
         (version, number): (&Arc<Version>, usize),
-        mapping: &Checked<FrameMapping>,
+        mapping: &Checked<Mapping>,
         states: Option<&BTreeMap<Func, Arc<FrameStates>>>,
     ) -> Result<(), LinkError> {
         let point = &version.points[number];
+        let is_base = |func: Func, key: VersionKey| {
+            self.modules.current.body(func).map(VersionKey::of) == Some(key)
+        };
         if mapping.source() != version.key {
             return Err(LinkError::OtherVersion { number });
+        }
+        if !is_base(version.func, mapping.target()) {
+            return Err(LinkError::NotToBase { number });
         }
         let entry = mapping.entry(point.at).ok_or(LinkError::NoEntry { number })?;
         if let Some(value) = entry.requires.iter().find(|value| !point.values.contains(value)) {
             return Err(LinkError::Missing { number, value: *value });
         }
-        for frame in &entry.frames {
-            let base = self.modules.current.body(frame.func).map(VersionKey::of);
-            if base != Some(frame.version) {
-                return Err(LinkError::NotInBase { number, func: frame.func });
-            }
-            let Some(states) = states else { continue };
-            let func = frame.func;
-            let landed = Landed::of(&self.modules.current, frame);
+        if let Some(frame) = entry.inner.iter().find(|frame| !is_base(frame.func, frame.version)) {
+            return Err(LinkError::NotInBase { number, func: frame.func });
+        }
+        let Some(states) = states else { return Ok(()) };
+        for landing in entry.landings(version.func, mapping.target()) {
+            let Landing { func, assigns, .. } = landing;
+            let landed = Landed::of(&self.modules.current, landing);
             let landed = landed.ok_or(LinkError::NotInBase { number, func })?;
             let state = states.get(&func).and_then(|states| states.get(landed.at));
             let state = state.ok_or(LinkError::NoState { number, func, at: landed.at })?;
-            let assigned = |value| frame.assigns.binary_search_by_key(&value, |a| a.value).is_ok();
+            let assigned = |value| assigns.binary_search_by_key(&value, |a| a.value).is_ok();
             check_state((number, func), state, |value, is_innermost| match landed.result(value) {
                 // The activation that waits for the call alone gets its results
                 // (`a_result_of_a_call_is_of_the_activation_within_it`).

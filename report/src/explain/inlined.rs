@@ -24,7 +24,7 @@ use ir::edit::ActionLog;
 use ir::{Func, Inst, Module, Point, Value};
 use osr::{Level, Version, VersionTree};
 use transition::copy::InstanceId;
-use transition::frames::{Frame, FrameEntry, FramePlace};
+use transition::frames::{FramePlace, Landing};
 use transition::mapping::Entry;
 use transition::{Refusal, Side};
 
@@ -220,13 +220,15 @@ impl InlinedTeller<'_> {
         shown_entry(versions, (Level::Avail, entry), since, |inst| self.stands(inst))
     }
 
-    fn frames(&self, entry: &FrameEntry) -> ExplainedFrames {
+    fn frames(&self, entry: &Entry) -> ExplainedFrames {
+        let func = self.made.copies.instances()[0].func;
+        let frames = entry.landings(func, self.made.down.target());
         let opt = self.shown("opt");
         let kept = kept(opt, &entry.kept);
         let arguments = kept.iter().filter(|kept| kept.argument).count() as u64;
-        let values: usize = entry.frames.iter().map(|frame| frame.assigns.len()).sum();
+        let values: usize = entry.assign_lists().map(<[_]>::len).sum();
         let price = FramesPrice {
-            activations: entry.frames.len() as u64,
+            activations: entry.activations() as u64,
             operations: entry.steps.len() as u64,
             writes: entry.replays.len() as u64,
             values: values as u64,
@@ -234,7 +236,7 @@ impl InlinedTeller<'_> {
             kept_args: arguments,
         };
         ExplainedFrames {
-            frames: entry.frames.iter().map(|frame| self.frame(frame)).collect(),
+            frames: frames.map(|frame| self.frame(frame)).collect(),
             compute: computed(opt, &entry.steps),
             replay: entry.replays.iter().map(|replay| opt.version.replay(replay)).collect(),
             reads: opt.values(entry.requires.iter().copied()),
@@ -243,7 +245,7 @@ impl InlinedTeller<'_> {
         }
     }
 
-    fn frame(&self, frame: &Frame) -> ExplainedFrame {
+    fn frame(&self, frame: Landing<'_>) -> ExplainedFrame {
         let base = self.module.body(frame.func).expect("frames land in bases");
         let lines = self.lines.map(|lines| VersionLines::of_base(lines, frame.func));
         let version = NamedVersion::new(self.module, base).with_lines(lines);

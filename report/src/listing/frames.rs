@@ -7,7 +7,8 @@ use ir::edit::ActionLog;
 use ir::{Func, Module, Point};
 use osr::{Version, VersionTree};
 use std::collections::BTreeMap;
-use transition::frames::{Frame, FrameEntry, FramePlace};
+use transition::frames::{FramePlace, Landing};
+use transition::mapping::Entry;
 
 /// Lists the entries of a version with inlined code: every reachable point of the base with its
 /// entry into the version, and every reachable point of the version with its entry into frames. A
@@ -35,15 +36,20 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
     }
     // By function: the base, with its names.
     let mut bases: BTreeMap<Func, NamedVersion<'_>> = BTreeMap::new();
-    for frame in made.down.entries().flat_map(|(_, entry)| &entry.frames) {
-        let body = module.body(frame.func).expect("frames land in bases");
-        bases.entry(frame.func).or_insert_with(|| NamedVersion::new(module, body));
+    let own = made.copies.instances()[0].func;
+    let inner = made.down.entries().flat_map(|(_, entry)| &entry.inner);
+    for func in inner.map(|frame| frame.func).chain([own]) {
+        let body = module.body(func).expect("frames land in bases");
+        bases.entry(func).or_insert_with(|| NamedVersion::new(module, body));
     }
     let mut listing = Listing { source: &opt, target: &base, log: &log, out: &mut out };
     listing.heading("opt to frames", (down, &down_lost));
     for point in down {
         match made.down.entry(*point) {
-            Some(entry) => listing.frame_entry(*point, entry, &bases),
+            Some(entry) => {
+                let frames: Vec<Landing<'_>> = entry.landings(own, made.down.target()).collect();
+                listing.frame_entry(*point, (entry, &frames), &bases);
+            }
             None => listing.lost(*point, &down_lost),
         }
     }
@@ -69,17 +75,17 @@ impl Listing<'_> {
     fn frame_entry(
         &mut self,
         point: Point,
-        entry: &FrameEntry,
+        (entry, frames): (&Entry, &[Landing<'_>]),
         bases: &BTreeMap<Func, NamedVersion<'_>>,
     ) {
         let from = self.source.point(point);
-        let frames: Vec<String> =
-            entry.frames.iter().map(|frame| place(frame, &bases[&frame.func])).collect();
-        self.line(2, &format!("{from} -> {}{}", frames.join(" in "), self.source.comment(point)));
+        let places: Vec<String> =
+            frames.iter().map(|frame| place(frame, &bases[&frame.func])).collect();
+        self.line(2, &format!("{from} -> {}{}", places.join(" in "), self.source.comment(point)));
         self.compute(&entry.steps);
         let source = self.source;
         self.parts("replay", entry.replays.iter().map(|replay| source.replay(replay)));
-        for frame in &entry.frames {
+        for frame in frames {
             let base = &bases[&frame.func];
             let name = base.version.name();
             let set = frame.assigns.iter().map(|assign| {
@@ -107,8 +113,8 @@ impl<'a> NamedVersion<'a> {
     }
 }
 
-/// The place of a frame: `@f body:2 inst7`, or `@f within body:2 inst7`.
-fn place(frame: &Frame, base: &NamedVersion<'_>) -> String {
+/// The place of a frame, as in `@f body:2 inst7`, or `@f within body:2 inst7`.
+fn place(frame: &Landing<'_>, base: &NamedVersion<'_>) -> String {
     let (name, at) = (base.version.name(), base.point(Point::before(frame.at.inst())));
     match frame.at {
         FramePlace::Before(_) => format!("@{name} {at}"),

@@ -373,6 +373,6 @@ impl<'r> ContinuationEmitter<'r> {
             self.provided.iter().map(|(of, place)| (*of, computed[*place])).collect();
         let start = provided.iter().map(|(of, value)| ((0, *of), *value)).collect();
         let claim = draft.clone().claim(&function, &[self.target], start);
-        Continuation { function, origins, claim, draft, provided }
+        Continuation { function, origins, copied: Default::default(), claim, draft, provided }
     }
 }

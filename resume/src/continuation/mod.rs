@@ -16,31 +16,38 @@ mod region;
 
 use crate::claim::Draft;
 use crate::copy::Origins;
+use crate::frames;
 use crate::instrument::Instrumented;
-use check::{CheckedEntry, ContinuationFault, LandedEntry, LandedFrame, WithoutPoints};
+use check::{CheckedEntry, ContinuationFault, LandedVersion};
 use ir::decided::Decided;
 use ir::{Function, Inst, Opcode, Point, Type, Value};
 use region::{CopiedRegion, DecidedBranches};
+use std::collections::BTreeMap;
 use std::fmt;
 use transition::VersionKey;
 use transition::copy::ContinuationClaim;
-use transition::frames::FramePlace;
+use transition::frames::Frame;
 use transition::mapping::Entry;
 
-/// The code of a version behind a landing point. See the module documentation.
+/// The code behind the landings of an entry. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Continuation {
-    /// The code.
+    /// The code. Its parameters are the values that the entry requires, in order; its results are
+    /// those of the target version.
     pub function: Function,
-    /// The source instructions and values in the version. Compensation code has no source.
+    /// The source instructions and values in the version. Compensation code has none, and neither
+    /// has code behind several landings.
     pub origins: Origins,
+    /// For each instruction that is a copy: the landing, by its index, the innermost first, and the
+    /// instruction of its version.
+    pub copied: BTreeMap<Inst, (usize, Inst)>,
     /// The claim that the function is the code behind the landing point. The checker has accepted
     /// it.
     pub claim: ContinuationClaim,
     /// The originals of the parts of the function.
     pub(crate) draft: Draft,
     /// For each value provided that the code reads, ascending: the value of the entry block that
-    /// holds it when the run lands.
+    /// holds it when the run lands. Empty behind several landings.
     pub provided: Vec<(Value, Value)>,
 }
 
@@ -124,28 +131,33 @@ impl fmt::Display for ContinuationError {
 
 impl std::error::Error for ContinuationError {}
 
-/// Makes a function of the code of `target` behind the landing point of an entry from `source`. Its
-/// parameters are the values that the entry requires, in that order. Its results are the results of
-/// `target`. It leaves out operations without effect whose results nothing reads.
+/// Makes a function of the code behind the landings of an entry from `source`. `versions` are those
+/// of the landings, the innermost first: for most entries, the target version alone. The parameters
+/// are the values that the entry requires, in that order. The results are those of the target
+/// version. The function leaves out operations without effect whose results nothing reads.
 ///
 /// An entry provides the values that runs need. It may lack values that are read only behind
 /// branches that constants decide ([`Decided`]). If only such values are missing, these branches
-/// become jumps. They do not if `target` has OSR points, since fewer of its blocks are reachable
+/// become jumps. They do not if the version has OSR points, since fewer of its blocks are reachable
 /// than in the version that the entry leads to. Use [`continuation_with_points`] there.
 ///
 /// Cost: see the module documentation. Deciding branches costs [`Decided::new`] on the whole
 /// version.
 ///
 /// # Errors
-/// See [`ContinuationError`]. No errors for entries that `osr` makes and that lead from `source` to
-/// `target`.
+/// See [`ContinuationError`]. None for entries that `osr` makes and that lead from `source` to
+/// these versions.
 pub fn continuation(
     name: &str,
     source: &Function,
-    target: &Function,
+    versions: &[&Function],
     entry: CheckedEntry<'_>,
 ) -> Result<Continuation, ContinuationError> {
-    rest_of(name, source, target, entry_between(source, target, entry)?)
+    require_between(source, versions, &entry)?;
+    match versions {
+        [target] => rest_of(name, source, target, entry.entry()),
+        _ => frames::joined(name, source, versions, entry),
+    }
 }
 
 /// As [`continuation`](fn@continuation), for an entry without a seal.
@@ -168,43 +180,36 @@ pub(crate) fn rest_of(
         ),
         whole => whole,
     }?;
-    judged(made, (source, target), entry, None)
+    judged(made, source, &[LandedVersion { version: target, without_points: None }], entry)
 }
 
 /// The continuation, if the checker accepts it.
-fn judged(
+pub(crate) fn judged(
     made: Continuation,
-    (source, version): (&Function, &Function),
+    source: &Function,
+    versions: &[LandedVersion<'_>],
     entry: &Entry,
-    without_points: Option<WithoutPoints<'_>>,
 ) -> Result<Continuation, ContinuationError> {
-    let at = FramePlace::Before(entry.target);
-    let frame = LandedFrame { version, at, assigns: &entry.assigns, without_points };
-    let landed = LandedEntry {
-        source,
-        requires: &entry.requires,
-        steps: &entry.steps,
-        replays: &entry.replays,
-        frames: &[frame],
-    };
-    match check::continuation(&made.function, landed, &made.claim) {
-        Ok(_) => Ok(made),
+    match check::continuation(&made.function, source, versions, entry, &made.claim) {
+        Ok(copied) => Ok(Continuation { copied: copied.into_inner().into_origins(), ..made }),
         Err(fault) => Err(ContinuationError::Refused(fault)),
     }
 }
 
-/// The entry, if it was accepted for these two versions.
-fn entry_between<'m>(
+/// Checks that an entry was accepted for these versions.
+fn require_between(
     source: &Function,
-    target: &Function,
-    entry: CheckedEntry<'m>,
-) -> Result<&'m Entry, ContinuationError> {
-    let versions = (VersionKey::of(source), VersionKey::of(target));
-    if versions == (entry.source(), entry.target()) {
-        Ok(entry.entry())
-    } else {
-        Err(ContinuationError::OtherVersions)
-    }
+    versions: &[&Function],
+    entry: &CheckedEntry<'_>,
+) -> Result<(), ContinuationError> {
+    let inner = &entry.entry().inner;
+    let is_of = |(frame, version): (&Frame, &&Function)| frame.version == VersionKey::of(version);
+    let leads = versions.split_last().is_some_and(|(target, begun)| {
+        (entry.source(), entry.target()) == (VersionKey::of(source), VersionKey::of(target))
+            && begun.len() == inner.len()
+            && inner.iter().zip(begun).all(is_of)
+    });
+    if leads { Ok(()) } else { Err(ContinuationError::OtherVersions) }
 }
 
 /// As [`continuation`](fn@continuation), with the points of an instrumented version. `entry` leads
@@ -227,7 +232,8 @@ pub fn continuation_with_points(
     instrumented: &Instrumented,
     entry: CheckedEntry<'_>,
 ) -> Result<Continuation, ContinuationError> {
-    let entry = entry_between(source, version, entry)?;
+    require_between(source, &[version], &entry)?;
+    let entry = entry.entry();
     if instrumented.of != VersionKey::of(version) {
         return Err(ContinuationError::OtherVersions);
     }
@@ -248,8 +254,9 @@ pub fn continuation_with_points(
         },
     );
     let of = |inst| origins.inst(inst);
-    let versions = (source, &instrumented.function);
-    let result = result.and_then(|made| judged(made, versions, &moved, Some((version, &of))));
+    let (version, without_points) = (&instrumented.function, Some((version, &of as _)));
+    let landed = [LandedVersion { version, without_points }];
+    let result = result.and_then(|made| judged(made, source, &landed, &moved));
     result.map_err(|error| match error {
         ContinuationError::NotProvided(value) => ContinuationError::NotProvided(named(value)),
         ContinuationError::WrongType { value, ty, given } => {

@@ -99,6 +99,7 @@ fn an_entry_that_lands_at_an_assumption_is_tested() {
         assigns: Vec::new(),
         requires: Vec::new(),
         kept: Vec::new(),
+        inner: Box::default(),
     };
     let moved = made.entry(&entry).expect("its instruction has a copy").target.inst();
     let g = &made.function;

@@ -228,6 +228,7 @@ fn entries_land_behind_the_points() {
         assigns,
         requires,
         kept: Vec::new(),
+        inner: Box::default(),
     };
     let moved = instrumented.entry(&entry).expect("its instruction was copied");
     assert_eq!(instrumented.origins.inst(moved.target.inst()), Some(more));

@@ -2,11 +2,12 @@
 
 use super::Forgery;
 use super::hand::{block, parsed, value};
-use osier::check::{self, LandedEntry, LandedFrame};
-use osier::ir::{self, Block, Function, Inst, Opcode, Type, Value};
+use osier::check::{self, LandedVersion};
+use osier::ir::{self, Block, Function, Inst, Opcode, Point, Type};
+use osier::transition::VersionKey;
 use osier::transition::copy::{ContinuationClaim, Environment, FrameBlock};
-use osier::transition::frames::FramePlace;
-use osier::transition::mapping::{Assign, Operand, Replay, Step};
+use osier::transition::frames::{Frame, FramePlace};
+use osier::transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
 /// An entry lands in the loop of `@looping` before `global_set`, and provides the values that
 /// `head` defines.
@@ -122,11 +123,7 @@ struct Rest {
     source: Function,
     versions: Vec<Function>,
     function: Function,
-    steps: Vec<Step>,
-    replays: Vec<Replay>,
-    requires: Vec<Value>,
-    places: Vec<FramePlace>,
-    assigns: Vec<Vec<Assign>>,
+    entry: Entry,
     claim: ContinuationClaim,
 }
 
@@ -171,14 +168,18 @@ impl Rest {
         ];
         let assigns = given
             .map(|(name, from)| Assign { value: value(&target, name).expect("the value"), from });
-        let requires = ["a", "b", "m"].map(at).to_vec();
-        Rest {
-            function: body(&rest, "from"),
+        let entry = Entry {
+            target: Point::before(set),
             steps: vec![step(Opcode::Const, 1, &[]), step(Opcode::Add, 0, &[a, b])],
             replays: vec![replay],
-            requires,
-            places: vec![FramePlace::Before(ir::Point::before(set))],
-            assigns: vec![assigns.to_vec()],
+            assigns: assigns.to_vec(),
+            requires: ["a", "b", "m"].map(at).to_vec(),
+            kept: Vec::new(),
+            inner: Box::default(),
+        };
+        Rest {
+            function: body(&rest, "from"),
+            entry,
             claim: ContinuationClaim { steps: vec![0, 1], ..ContinuationClaim::default() },
             source,
             versions: vec![target],
@@ -196,18 +197,24 @@ impl Rest {
             value: value(f, name).expect("the value"),
             from: Operand::Source(at(from)),
         };
-        let inner = vec![assign(&two, "q", "a"), assign(&two, "k", "b")];
-        let assigns = vec![inner, vec![assign(&outer, "p", "a")]];
-        Rest {
-            function: body(&rest, "from"),
+        let inner = Frame {
+            func: versions.func_named("two").expect("declared"),
+            version: VersionKey::of(&two),
+            at: FramePlace::Before(Point::before(nth(&two, "entry", 1))),
+            assigns: vec![assign(&two, "q", "a"), assign(&two, "k", "b")],
+        };
+        let entry = Entry {
+            target: Point::before(nth(&outer, "entry", 0)),
             steps: Vec::new(),
             replays: Vec::new(),
+            assigns: vec![assign(&outer, "p", "a")],
             requires: ["a", "b"].map(at).to_vec(),
-            places: vec![
-                FramePlace::Before(ir::Point::before(nth(&two, "entry", 1))),
-                FramePlace::Within(nth(&outer, "entry", 0)),
-            ],
-            assigns,
+            kept: Vec::new(),
+            inner: [inner].into(),
+        };
+        Rest {
+            function: body(&rest, "from"),
+            entry,
             claim: ContinuationClaim::default(),
             source,
             versions: vec![two, outer],
@@ -272,26 +279,11 @@ impl Rest {
     }
 
     fn judged(&self) -> Option<String> {
-        let frames: Vec<LandedFrame> = self
-            .versions
-            .iter()
-            .zip(&self.places)
-            .zip(&self.assigns)
-            .map(|((version, at), assigns)| LandedFrame {
-                version,
-                at: *at,
-                assigns,
-                without_points: None,
-            })
-            .collect();
-        let landed = LandedEntry {
-            source: &self.source,
-            requires: &self.requires,
-            steps: &self.steps,
-            replays: &self.replays,
-            frames: &frames,
-        };
-        check::continuation(&self.function, landed, &self.claim).err().map(|e| e.to_string())
+        let landed = |version| LandedVersion { version, without_points: None };
+        let versions: Vec<LandedVersion> = self.versions.iter().map(landed).collect();
+        let Rest { function, source, entry, claim, .. } = self;
+        let judged = check::continuation(function, source, &versions, entry, claim);
+        judged.err().map(|error| error.to_string())
     }
 }
 
@@ -347,7 +339,7 @@ fn compensation() -> Vec<Forgery> {
             "it has another",
             || {
                 let mut rest = right_loop();
-                rest.requires.push(rest.requires[0]);
+                rest.entry.requires.push(rest.entry.requires[0]);
                 rest.judged()
             },
         ),
@@ -357,7 +349,7 @@ fn compensation() -> Vec<Forgery> {
             let version = more(LOOP, "(%a: i32, %b: i32, %m: i32, %e: i32");
             let text = more(LOOP_REST, "(%a: i32, %b: i32, %m: i32, %e: i64");
             let mut rest = Rest::looping(&version, &text, LOOP_BLOCKS).idle("entry").idle("head");
-            rest.requires.extend(value(&rest.source, "e"));
+            rest.entry.requires.extend(value(&rest.source, "e"));
             rest.judged()
         }),
         forgery("RestOtherStep", "a step with another constant", "inst0 is no part", || {

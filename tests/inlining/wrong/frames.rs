@@ -6,13 +6,17 @@ use super::hand::{Hand, block, calls, insts_of, value};
 use osier::certify::Certifier;
 use osier::check::verdict::Options;
 use osier::check::{
-    self, Checked, CheckedFrames, Copies, FrameLanding, LivePoints, accept_armed, relate,
+    self, Checked, CheckedComposition, Copies, FrameLanding, FrameRefusal, LivePoints,
+    accept_armed, relate,
 };
 use osier::ir::edit::ActionLog;
 use osier::ir::{Func, Function, Global, Imm, Module, Opcode, Point, Type, Value};
 use osier::osr::{Level, VersionPair, synthesize};
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use osier::transition::{NotAChain, Side};
+
+/// The entries out of a copy.
+type Left = CheckedComposition<FrameRefusal>;
 
 /// The accepted mapping from a version to itself, and its live values.
 pub(crate) struct Own {
@@ -113,7 +117,7 @@ impl Scene {
         FrameLanding { on: Some(&self.caller.mapping), ..self.caller_landing() }
     }
 
-    fn left(&self, landings: [FrameLanding<'_>; 2]) -> Result<CheckedFrames, NotAChain> {
+    fn left(&self, landings: [FrameLanding<'_>; 2]) -> Result<Left, NotAChain> {
         let main = self.hand.main();
         let of = |func: Func, _| Some(landings[usize::from(func == main)]);
         check::leave_copy(&self.first.mapping, &self.copies, of)
@@ -139,11 +143,8 @@ impl Scene {
     }
 }
 
-/// The first refusal, if the frame entries differ from the forged frame entries.
-fn word(
-    left: Result<CheckedFrames, NotAChain>,
-    is_stopped: impl Fn(&CheckedFrames) -> bool,
-) -> Option<String> {
+/// The first refusal, if the frame entries are the forged ones no more.
+fn word(left: Result<Left, NotAChain>, is_stopped: impl Fn(&Left) -> bool) -> Option<String> {
     match left {
         Err(error) => Some(error.to_string()),
         Ok(left) => is_stopped(&left).then(|| left.refused[0].1.to_string()),
@@ -151,6 +152,7 @@ fn word(
 }
 
 const ANOTHER: &str = "the second mapping leaves from another";
+const NO_SECOND: &str = "the second mapping has no entry";
 const NO_VERSION: &str = "no version is known";
 const AT_CALL: &str = "frame 1: the entry at its call";
 const LACKS: &str = "frame 0: the second entry requires";
@@ -158,7 +160,7 @@ const WAITING_LACKS: &str = "frame 1: the second entry requires";
 
 type Row = (&'static str, &'static str, &'static str, fn() -> Option<String>);
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     ("LeaveAnyVersion", "a mapping into another version than the copy", ANOTHER, other_copy_left),
     ("LeaveFromAnyOriginal", "a frame that goes on from another version", NO_VERSION, other_source),
     ("LeaveToAnyVersion", "a frame that goes on to another version", NO_VERSION, other_target),
@@ -176,9 +178,10 @@ const ROWS: [Row; 16] = [
     ("WaitElsewhere", "a waiting frame whose entry lands before its call", AT_CALL, elsewhere),
     ("WaitWithReplays", "a waiting frame whose entry writes", AT_CALL, with_replays),
     ("WaitWithResults", "a waiting frame that has the result of its call", "right", with_results),
+    ("ComposeFromSeveral", "an entry that begins a call again", NO_SECOND, begun_again),
     ("EnterAnyOriginal", "a mapping to another version than the original", ANOTHER, other_original),
     ("EnterAnyCopy", "a mapping from another version than the copy", ANOTHER, other_copy_entered),
-    ("EnterAnyPlace", "a point with two copies", "the second mapping has no entry", ambiguous),
+    ("EnterAnyPlace", "a point with two copies", NO_SECOND, ambiguous),
     ("EnterUnderOldNames", "values under the ids of the original", "right", old_names),
 ];
 
@@ -201,6 +204,19 @@ fn other_copy_left() -> Option<String> {
     let mut scene = Scene::new();
     scene.first = own(&scene.hand.module, &other_copy());
     word(scene.left([scene.callee_landing(), scene.caller_landing()]), |_| false)
+}
+
+/// A run has begun the call in `@main`, and an entry of `@main` at the call leads on.
+fn begun_again() -> Option<String> {
+    let scene = Scene::new();
+    let left = scene.left([scene.callee_landing(), scene.caller_landing()]);
+    let left = left.expect("it begins at the copy").mapping;
+    let composed = check::compose(&left, &scene.caller.mapping).expect("a chain");
+    let several = left.entries().filter(|(_, entry)| !entry.inner.is_empty());
+    let points: Vec<Point> = several.map(|(point, _)| point).collect();
+    assert!(!points.is_empty() && !composed.mapping.is_empty());
+    let refused = composed.refused.iter().find(|(at, _)| points.contains(at));
+    refused.map(|(_, refusal)| refusal.to_string())
 }
 
 /// The word on frames of `@main` in `@again`, which is alike, over a mapping of one of them.
@@ -290,7 +306,7 @@ fn mixed() -> Option<String> {
         Some(FrameLanding { on: None, version, live: &own.live })
     };
     let left = check::leave_copy(&into.mapping, &copies, landing).expect("it begins at the copy");
-    let inner = &left.mapping.entry(at).expect("a frame entry").frames[0];
+    let inner = &left.mapping.entry(at).expect("an entry").inner[0];
     let is_right = inner.assigns.iter().all(|assign| assign.from == Operand::Source(second));
     is_right.then(|| "right".to_owned())
 }
@@ -377,8 +393,8 @@ fn with_results() -> Option<String> {
         Some(FrameLanding { on: None, version, live: &own.live })
     };
     let left = check::leave_copy(&first.mapping, &copies, landing).expect("it begins at the copy");
-    let outer = &left.mapping.entry(at).expect("a frame entry").frames[1];
-    outer.assigns.iter().all(|assign| assign.value != result).then(|| "right".to_owned())
+    let entry = left.mapping.entry(at).expect("an entry");
+    entry.assigns.iter().all(|assign| assign.value != result).then(|| "right".to_owned())
 }
 
 fn other_original() -> Option<String> {

@@ -1,5 +1,5 @@
-//! Forgeries of entries that list the same values as the entry before them, and are wrong in these
-//! values.
+//! Forgeries of entries that list what the entry before them lists, and are wrong in that, or in
+//! where they land.
 
 use super::Forgery;
 use super::hand::parsed;
@@ -10,8 +10,9 @@ use osier::ir::edit::ActionLog;
 use osier::ir::{Inst, Opcode, Point, Value};
 use osier::osr::VersionPair;
 use osier::transition::certificate::EntryFacts;
+use osier::transition::frames::{Frame, FramePlace};
 use osier::transition::mapping::{Assign, Entry, EntryStore, Mapping, Operand};
-use osier::transition::{Pair, Side};
+use osier::transition::{Pair, Side, VersionKey};
 
 /// An entry that copies values to themselves. It has a source point and a landing point, by number
 /// of the instruction. The lists of values, by number, are the copied, the required and the kept
@@ -21,6 +22,11 @@ type Copies<'a> = ([usize; 2], [&'a [u32]; 3]);
 /// The word of the checker on the last of some entries from the last function of a module to
 /// itself. Whether entries are packed makes no difference.
 fn word(text: &str, entries: &[Copies<'_>]) -> Option<String> {
+    edited_word(text, entries, |_| {})
+}
+
+/// The same with an edit of the last entry.
+fn edited_word(text: &str, entries: &[Copies<'_>], edit: impl Fn(&mut Entry)) -> Option<String> {
     let module = parsed(text);
     let (_, f) = module.defined().last().expect("a function");
     let insts: Vec<Inst> = f.blocks().flat_map(|block| f.block_insts(block)).collect();
@@ -35,8 +41,12 @@ fn word(text: &str, entries: &[Copies<'_>]) -> Option<String> {
     let facts = vec![EntryFacts::default(); entries.len()];
     let said = [Mapping::new(f, f), Mapping::new(f, f).packing(EntryStore::default())];
     let [whole, packed] = said.map(|mut mapping| {
-        for ([from, to], lists) in entries {
-            mapping.insert(Point::before(insts[*from]), entry(insts[*to], *lists));
+        for (index, ([from, to], lists)) in entries.iter().enumerate() {
+            let mut entry = entry(insts[*to], *lists);
+            if index + 1 == entries.len() {
+                edit(&mut entry);
+            }
+            mapping.insert(Point::before(insts[*from]), entry);
         }
         let verdicts = relation.judge(Side::Before, &mapping, &facts, &[]);
         let first = verdicts[..entries.len() - 1].iter().find(|verdict| !verdict.holds());
@@ -58,6 +68,7 @@ fn entry(target: Inst, [copies, requires, kept]: [&[u32]; 3]) -> Entry {
         assigns: values(copies).into_iter().map(copy).collect(),
         requires: values(requires),
         kept: values(kept),
+        inner: Box::default(),
     }
 }
 
@@ -87,6 +98,16 @@ entry:
 }
 ";
 
+/// Makes an entry at the call of [`LOOP`] land in `@ask` too, with the argument.
+fn begin_callee(entry: &mut Entry) {
+    let module = parsed(LOOP);
+    let (func, body) = module.defined().next().expect("the callee");
+    let at = FramePlace::Before(Point::before(body.first_inst(body.entry())));
+    let argument = Operand::Source(Value::from_u32(1));
+    let assigns = vec![Assign { value: body.arguments()[0], from: argument }];
+    entry.inner = [Frame { func, version: VersionKey::of(body), at, assigns }].into();
+}
+
 pub(super) fn all() -> Vec<Forgery> {
     vec![
         Forgery {
@@ -105,6 +126,16 @@ pub(super) fn all() -> Vec<Forgery> {
                 word(LINE, &[first, ([2, 1], [&[1, 2], &[1], &[1]])])
             }),
             refusal: "step-order",
+        },
+        Forgery {
+            demand: "LandWithinCall",
+            what: "an activation that waits for a callee begun before",
+            judge: Box::new(|| {
+                let at_call = ([1, 1], [&[1][..], &[1], &[]]);
+                assert_eq!(word(LOOP, &[at_call]), None, "before the forgery");
+                edited_word(LOOP, &[at_call], begin_callee)
+            }),
+            refusal: "target-point",
         },
     ]
 }

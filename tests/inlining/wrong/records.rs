@@ -11,7 +11,6 @@ use osier::inlining::{CalleeLandings, InlinePlan, LeftOut};
 use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
 use osier::passes::Callers;
 use osier::transition::VersionKey;
-use osier::transition::frames::FrameEntry;
 use osier::transition::frames::FramePlace;
 use osier::transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
@@ -98,12 +97,12 @@ fn into(edit: fn(&mut Entry)) -> Option<String> {
     records.judged()
 }
 
-/// The word on a file with an edited entry into two activations.
-fn out(edit: fn(&mut FrameEntry, &Module)) -> Option<String> {
+/// The word on a file with an edited entry into two activations. All are inner ones there.
+fn out(edit: fn(&mut Entry, &Module)) -> Option<String> {
     let mut records = Records::new();
     let entries = &mut records.copy.out;
-    let framed = |entry: &FrameEntry| {
-        entry.frames.len() == 2 && entry.frames.iter().all(|frame| !frame.assigns.is_empty())
+    let framed = |entry: &Entry| {
+        entry.inner.len() == 2 && entry.inner.iter().all(|frame| !frame.assigns.is_empty())
     };
     let entry = entries.iter_mut().find(|one| framed(&one.entry));
     edit(&mut entry.expect("an entry into both functions").entry, &records.module);
@@ -163,32 +162,32 @@ const ROWS: [Row; 13] = [
     }),
     ("RecordNotComposed", "an entry where none is composed", "not-composed", not_composed),
     ("RecordFewerFrames", "no outermost frame", "frame-count", || {
-        out(|entry, _| drop(entry.frames.pop()))
+        out(|entry, _| entry.inner = entry.inner[..1].into())
     }),
     ("RecordAnyFunction", "a frame of a function alike", "frame-function", || {
-        out(|entry, module| entry.frames[0].func = module.func_named("same").expect("declared"))
+        out(|entry, module| entry.inner[0].func = module.func_named("same").expect("declared"))
     }),
     ("RecordAnyVersion", "a frame in another version", "frame-version", || {
         out(|entry, module| {
             let again = module.func_named("again").and_then(|func| module.body(func));
-            entry.frames[1].version = VersionKey::of(again.expect("a body"));
+            entry.inner[1].version = VersionKey::of(again.expect("a body"));
         })
     }),
     ("RecordAnyPlace", "a frame that is before its call again", "frame-place", || {
         out(|entry, _| {
-            let call = entry.frames[1].at.inst();
-            entry.frames[1].at = FramePlace::Before(Point::before(call));
+            let call = entry.inner[1].at.inst();
+            entry.inner[1].at = FramePlace::Before(Point::before(call));
         })
     }),
     ("RecordAnyFrameAssigns", "a frame with a value from elsewhere", "frame-assigns", || {
-        out(|entry, _| from_nowhere(&mut entry.frames[0].assigns))
+        out(|entry, _| from_nowhere(&mut entry.inner[0].assigns))
     }),
     ("RecordAnyFrameAssigns", "a waiting frame without values", "frame-assigns", || {
-        out(|entry, _| entry.frames[1].assigns.clear())
+        out(|entry, _| entry.inner[1].assigns.clear())
     }),
     ("RecordAnySteps", "a step more", "composed-steps", || out(|entry, _| entry.steps.push(one()))),
     ("RecordAnyReplays", "a write more", "composed-replays", || {
-        out(|entry, _| entry.replays.push(replay(entry.frames[1].at.inst())))
+        out(|entry, _| entry.replays.push(replay(entry.inner[1].at.inst())))
     }),
     ("RecordAnyRequires", "a required value less", "composed-requires", || {
         out(|entry, _| entry.requires.clear())

@@ -1,6 +1,10 @@
 //! Packing and reading preserves entries, and the store packs nothing that is no entry.
 
 use super::*;
+use crate::VersionKey;
+use crate::frames::{Frame, FramePlace};
+use crate::mapping::Mapping;
+use ir::text::parse_module;
 use ir::{Imm, Opcode, Type};
 
 fn value(id: u32) -> Value {
@@ -35,7 +39,15 @@ fn entry(values: std::ops::Range<u32>, steps: u32) -> Entry {
     };
     let target = Point::before(Inst::from_u32(11));
     let (steps, kept) = ((0..steps).map(add).collect(), vec![value(2), value(9)]);
-    let entry = Entry { target, steps, replays: vec![replay], assigns, requires: Vec::new(), kept };
+    let entry = Entry {
+        target,
+        steps,
+        replays: vec![replay],
+        assigns,
+        requires: Vec::new(),
+        kept,
+        inner: Box::default(),
+    };
     Entry { requires: entry.reads(), ..entry }
 }
 
@@ -121,4 +133,24 @@ fn what_no_maker_makes_is_not_packed() {
     assert_eq!(pack(&store, late), None);
     let far = Assign { value: value(1), from: Operand::Source(value(1 << 31)) };
     assert_eq!(pack(&store, Entry { assigns: vec![far], ..entry(0..0, 0) }), None);
+}
+
+/// A packed entry would forget the inner activations.
+#[test]
+fn an_entry_into_several_activations_is_not_packed() {
+    let at = FramePlace::Before(Point::before(Inst::from_u32(3)));
+    let assigns = vec![Assign { value: value(1), from: Operand::Source(value(2)) }];
+    let body = parse_module("func @f() {\nentry:\n  return\n}\n").expect("it is right");
+    let (func, body) = body.defined().next().expect("a function");
+    let frame = Frame { func, version: VersionKey::of(body), at, assigns };
+    let several = Entry { inner: [frame].into(), ..entry(1..9, 2) };
+    let store = EntryStore::default();
+    assert_eq!(pack(&store, several.clone()), None);
+    let mut mapping = Mapping::new(body, body).packing(store);
+    let point = Point::before(Inst::from_u32(5));
+    mapping.insert(point, several.clone());
+    assert_eq!(mapping.entry(point), Some(&several));
+    let shared = mapping.shared(point).expect("it was inserted");
+    assert!(!shared.lands_alone() && !shared.is_packed());
+    assert_eq!(shared.outline().size(), several.size());
 }

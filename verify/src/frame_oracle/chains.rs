@@ -266,10 +266,12 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
             Err(NotFired::NoRoom(_)) => return Ok(false),
             Err(NotFired::Wrong(key, why)) => return Err(self.fault(key, &why)),
         };
-        let entry = self.plans.by_func[&func].pair.down.entry(point).expect("it was fired");
+        let down = self.plans.by_func[&func].pair.down;
+        let entry = down.entry(point).expect("it was fired");
+        let landings = entry.landings(func, down.target());
         let view = self.machine.view().expect("the run is paused");
         let mut frames = Vec::new();
-        for (at, (real, frame)) in view.frames().zip(&entry.frames).enumerate() {
+        for (at, (real, frame)) in view.frames().zip(landings).enumerate() {
             let bits = |value| real.try_value(value).unwrap_or_default();
             frames.push(ComputedFrame {
                 func: frame.func,
@@ -277,7 +279,7 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
                 waits: matches!(frame.at, FramePlace::Within(_)),
                 values: frame.assigns.iter().map(|one| (one.value, bits(one.value))).collect(),
             });
-            if at + 1 < entry.frames.len() && frame.func != func {
+            if at < entry.inner.len() && frame.func != func {
                 self.apart.insert(real.activation());
             }
         }

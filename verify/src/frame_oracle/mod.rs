@@ -46,7 +46,6 @@ use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program,
 use ir::{Func, Function, Inst, Module, Point};
 use plan::{FramePlans, GoneUp};
 use std::collections::BTreeSet;
-use transition::frames::FrameMapping;
 use transition::mapping::Mapping;
 use watch::{BaseWatcher, EventStop, InlinedWatcher};
 
@@ -65,7 +64,7 @@ pub struct InlinedPair<'a> {
     /// From the base into the version.
     pub up: &'a Mapping,
     /// From the version into frames of bases.
-    pub down: &'a FrameMapping,
+    pub down: &'a Mapping,
 }
 
 /// The settings of a [`FrameOracle`].

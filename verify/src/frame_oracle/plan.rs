@@ -3,14 +3,13 @@
 
 use super::InlinedPair;
 use super::watch::UpWatcher;
-use check::{CheckedEntry, CheckedFrameEntry};
+use check::CheckedEntry;
 use interp::{
     FireError, FrameView, Host, Machine, NoObserver, Outcome, Run, TransferError, VersionId, View,
 };
 use ir::{Func, Inst, Module, Point, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use transition::VersionKey;
 use transition::copy::InstanceId;
 
 /// An instruction of a version with inlined code.
@@ -116,7 +115,7 @@ impl<'a> FramePlans<'a> {
         let (func, point) = (view.func(), Point::before(inst));
         let pair = &self.by_func.get(&func)?.pair;
         match view.version() == self.optimized[&func] {
-            true => pair.down.entry(point).map(|entry| entry.frames.len()),
+            true => pair.down.entry(point).map(|entry| entry.activations()),
             false => pair.up.entry(point).map(|_| 0),
         }
     }
@@ -146,16 +145,16 @@ impl<'a> FramePlans<'a> {
         let view = machine.view().expect("the machine is paused");
         let (func, point) = (view.func(), Point::before(view.inst()));
         let key = (func, point);
-        let entry = self.by_func.get(&func).and_then(|plan| plan.pair.down.entry(point));
-        let Some(entry) = entry else {
+        let down = self.by_func.get(&func).map(|plan| plan.pair.down);
+        let Some((down, entry)) = down.and_then(|down| Some((down, down.entry(point)?))) else {
             return Err(NotFired::Wrong(key, "the assumption has no exit".to_owned()));
         };
-        let to: Vec<VersionId> = (entry.frames.iter())
-            .filter_map(|frame| self.bases.get(&frame.func).copied())
-            .collect();
-        let source: VersionKey = machine.code(view.version()).key();
-        match machine.fire_frames(&to, CheckedFrameEntry::unproved(source, point, entry)) {
-            Ok(()) => Ok(key),
+        let landings = entry.landings(func, down.target());
+        let to: Vec<VersionId> =
+            landings.filter_map(|landing| self.bases.get(&landing.func).copied()).collect();
+        let keys = (machine.code(view.version()).key(), down.target());
+        match machine.fire(&to, CheckedEntry::unproved(keys, point, entry)) {
+            Ok(_) => Ok(key),
             Err(FireError::Transfer(TransferError::StackOverflow)) => Err(NotFired::NoRoom(key)),
             Err(error) => Err(NotFired::Wrong(key, error.to_string())),
         }

@@ -6,7 +6,7 @@ use interp::{Control, FrameView, Observer, Scope, VersionId, View};
 use ir::{Func, Inst, Point};
 use smallvec::SmallVec;
 use transition::copy::InstanceId;
-use transition::frames::FramePlace;
+use transition::frames::{FramePlace, Landing};
 use transition::mapping::Mapping;
 
 /// The event before which a run stopped.
@@ -122,14 +122,16 @@ fn computed_frames(
     below: usize,
 ) -> ComputedFrames {
     let point = Point::before(inst);
-    let entry = plan.pair.down.entry(point).expect("the plan says so");
-    let frame = |of: &transition::frames::Frame| ComputedFrame {
+    let (down, func) = (plan.pair.down, plan.pair.func);
+    let entry = down.entry(point).expect("the plan says so");
+    let frame = |of: Landing<'_>| ComputedFrame {
         func: of.func,
         inst: of.at.inst(),
         waits: matches!(of.at, FramePlace::Within(_)),
         values: SmallVec::new(),
     };
-    let mut frames: SmallVec<[ComputedFrame; 4]> = entry.frames.iter().map(frame).collect();
+    let mut frames: SmallVec<[ComputedFrame; 4]> =
+        entry.landings(func, down.target()).map(frame).collect();
     let mut lacks = None;
     let mut unlisted = None;
     let read = |value| {
@@ -233,7 +235,7 @@ fn computed_values(
     let point = Point::before(inst);
     let entry = plan.pair.up.entry(point)?;
     let mut values = SmallVec::new();
-    let ran = entry.run(|value| view.value(value), |value, bits| values.push((value, bits)));
+    let ran = entry.run(|value| view.value(value), |_, value, bits| values.push((value, bits)));
     let (memory, fault) = match ran {
         Ok(writes) if writes.is_empty() => (Some(view.memory_digest()), None),
         Ok(writes) => match view.memory_digest_after(&writes) {

@@ -193,7 +193,7 @@ impl Recording {
 
 /// The digest of memory after the stores of an entry. Cost: linear in the size of the memories.
 fn after_stores(view: &View<'_>, entry: &Entry) -> Option<u64> {
-    let writes = entry.run(|v| view.value(v), |_, _| ()).ok()?;
+    let writes = entry.run(|v| view.value(v), |_, _, _| ()).ok()?;
     view.memory_digest_after(&writes).ok()
 }
 

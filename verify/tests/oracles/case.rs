@@ -51,6 +51,7 @@ pub(crate) fn copies(target: Point, provided: &[Value]) -> Entry {
         assigns: provided.iter().copied().map(copy).collect(),
         requires: provided.to_vec(),
         kept: Vec::new(),
+        inner: Box::default(),
     }
 }
 
@@ -195,6 +196,7 @@ pub(crate) fn late(case: &Case) -> Entry {
         ]),
         requires: sorted(vec![one, i, sum]),
         kept: Vec::new(),
+        inner: Box::default(),
     }
 }
 

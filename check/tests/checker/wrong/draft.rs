@@ -378,7 +378,15 @@ impl Draft {
         let steps = steps.into_iter().map(|(step, _)| step).collect();
         self.entries[side].push((
             source,
-            Entry { target, steps, replays: Vec::new(), assigns, requires, kept },
+            Entry {
+                target,
+                steps,
+                replays: Vec::new(),
+                assigns,
+                requires,
+                kept,
+                inner: Box::default(),
+            },
             EntryFacts { here, far, replays: Box::default() },
         ));
     }

@@ -244,7 +244,8 @@ impl Native {
         let version = self.engine.version(&self.module, func, optimized, &points);
         let version = version.map_err(|error| text(&error))?;
         let back_to_base = Arc::new(made.down);
-        let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&states));
+        let landed = Arc::new(BTreeMap::from([(func, Arc::clone(&states))]));
+        let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&landed));
         let actions = points.iter().map(|_| hand()).collect();
         back.tier().install(&version, actions).map_err(|error| text(&error))?;
         Ok(Compiled { func, base, states, version, forward, headers })

@@ -135,6 +135,7 @@ fn compensation_code_comes_first() {
         assigns,
         requires: vec![n],
         kept: Vec::new(),
+        inner: Box::default(),
     };
     // Either may be reported: the order in which the search meets them is not part of the contract.
     let constants = ["zero", "one"].map(|name| ContinuationError::NotProvided(value(&f, name)));

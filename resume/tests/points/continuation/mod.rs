@@ -33,7 +33,15 @@ fn of_values(at: Inst, values: &[Value]) -> Entry {
     let assigns =
         requires.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect();
     let target = Point::before(at);
-    Entry { target, steps: Vec::new(), replays: Vec::new(), assigns, requires, kept: Vec::new() }
+    Entry {
+        target,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns,
+        requires,
+        kept: Vec::new(),
+        inner: Box::default(),
+    }
 }
 
 /// The continuation of an entry that nobody has proved.
@@ -43,7 +51,7 @@ fn continuation(
     target: &Function,
     entry: &Entry,
 ) -> Result<Continuation, ContinuationError> {
-    osier_resume::continuation(name, source, target, claimed(source, target, entry))
+    osier_resume::continuation(name, source, &[target], claimed(source, target, entry))
 }
 
 /// The continuation into a version with points, of an entry that nobody has proved.

@@ -134,7 +134,8 @@ fn entries_of_other_versions_are_refused() {
     let other = function(&NESTED.replace("@f(", "@g("));
     let entry = identity(&f, inst(&f, "j"));
     for (source, target) in [(&other, &f), (&f, &other)] {
-        let refused = osier_resume::continuation("rest", &f, &f, claimed(source, target, &entry));
+        let refused =
+            osier_resume::continuation("rest", &f, &[&f], claimed(source, target, &entry));
         assert_eq!(
             refused.err(),
             Some(ContinuationError::OtherVersions),
