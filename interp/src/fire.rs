@@ -134,8 +134,8 @@ impl Machine {
         self.land_in(&[LandingFrame { version: to, pc, assigned: assign }])
     }
 
-    /// Checks that a run is paused, and that its innermost activation is of the function of the last
-    /// of these versions.
+    /// Checks that a run is paused, and that its innermost activation is of the function of the
+    /// last of these versions.
     fn may_become(&self, to: &[VersionId]) -> Result<(), TransferError> {
         let from = self.activations.frames.last().filter(|_| self.state.asked);
         let (from, to) = from.zip(to.last()).ok_or(TransferError::NotPaused)?;
@@ -177,9 +177,9 @@ impl Machine {
         }
     }
 
-    /// Moves the innermost activation, whose version is that of a frame, to its pc and gives it
-    /// exactly its values, which [`Machine::landing`] has checked. From then on the exact loop
-    /// executes the run.
+    /// Moves the innermost activation, which has the version of a landing, to the pc of the landing
+    /// and gives it exactly the assigned values, which [`Machine::landing`] has checked. From then
+    /// on the exact loop executes the run.
     pub(super) fn land(&mut self, landing: &LandingFrame<'_>) {
         let code = &self.versions[landing.version.index()].code;
         let base = self.activations.top().base;

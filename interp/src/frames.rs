@@ -43,8 +43,8 @@ impl Machine {
         if are_of { Ok(()) } else { Err(FireError::OtherTarget) }
     }
 
-    /// The frames with their pcs, if the versions have the places and the values. `assigned` are
-    /// those of all frames, the innermost first.
+    /// The frames with their pcs, if the versions have the places and the values. `assigned` has
+    /// the values of each frame, the innermost first.
     pub(super) fn landings<'a>(
         &self,
         to: &[VersionId],

@@ -16,9 +16,9 @@ use transition::copy::InlinedSites;
 impl Engine {
     /// As [`Engine::continuation`], into versions that are not compiled: the code behind the
     /// landings of the entry is all that exists of them ([`resume::continuation()`]). A function
-    /// that is called once needs no more. `versions` are those of the landings, the innermost
-    /// first: for most entries, the target version alone. No calls run them, and they have no
-    /// points.
+    /// that is called once needs no more. `versions` are the versions of the landings, the
+    /// innermost first: for most entries, the target version alone. No calls run them, and they
+    /// have no points.
     ///
     /// # Errors
     /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,

@@ -6,11 +6,12 @@
 //! returns, `@f` receives the results of `i7` and continues behind it.
 //!
 //! Both activations are landings of one [`Entry`]. A plain entry has one landing: the activation
-//! that it leaves goes on in the target version of the mapping. That activation is the outermost of
-//! all others too, in the one version of its function. So the mapping says its version, and the
-//! entry has its place and its assignments, as a plain entry has. The activations begun within it
-//! are a list ([`Entry::inner`]), which is empty in plain entries: these stay small, and code for
-//! them reads no list of landings. Other code gets all landings in one form ([`Entry::landings`]).
+//! that it leaves continues in the target version of the mapping. In every other entry, that
+//! activation is the outermost landing, in the same target version. So the mapping names the
+//! version, and the entry has the place and the assignments, as a plain entry does. The activations
+//! begun within it are a list ([`Entry::inner`]), which is empty in plain entries: plain entries
+//! stay small, and code for them reads no list of landings. Other code gets all landings in one
+//! form ([`Entry::landings`]).
 //!
 //! An entry with inner activations makes this claim. Suppose that the source version, started on
 //! some input, reaches the source point. Then a run of the versions of the landings, started on the

@@ -184,8 +184,8 @@ impl Entry {
         self.assigns.iter().map(|a| a.value)
     }
 
-    /// The activations that the run lands in, the innermost first: those of [`Entry::inner`], and
-    /// one of `func`, whose version the entry leaves, in the target version of its mapping.
+    /// The activations that the run lands in, the innermost first: [`Entry::inner`], and the
+    /// activation of `func`, whose version the entry leaves, in the target version of its mapping.
     pub fn landings(
         &self,
         func: Func,

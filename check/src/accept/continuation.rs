@@ -53,17 +53,17 @@ use transition::mapping::{Assign, Entry, Operand, Replay};
 pub struct LandedVersion<'e> {
     /// The version.
     pub version: &'e Function,
-    /// If `version` is another one with OSR points: that one, and the instructions of it that those
-    /// of `version` are copies of. Constants decide the branches of that one. The caller answers
-    /// for this.
+    /// For an instrumented version: the version without OSR points, and the map from each copied
+    /// instruction to its original. Constants decide the branches of the version without points.
+    /// The caller answers for this.
     pub without_points: Option<WithoutPoints<'e>>,
 }
 
 /// A frame that an entry lands in: its version, its place, and what it is assigned.
 type LandedFrame<'e> = (LandedVersion<'e>, FramePlace, &'e [Assign]);
 
-/// A version without the OSR points of another, and the instructions of it that those of the other
-/// one are copies of.
+/// A version without the OSR points of an instrumented version, and the map from each copied
+/// instruction to its original.
 pub type WithoutPoints<'e> = (&'e Function, &'e dyn Fn(Inst) -> Option<Inst>);
 
 /// A continuation, as the checker has accepted it.
@@ -114,8 +114,8 @@ impl fmt::Display for ContinuationFault {
 impl std::error::Error for ContinuationFault {}
 
 /// Checks that a function is the code behind the frames of an entry from `source`, as claimed.
-/// `versions` are those of the frames, the innermost first. The verifier has accepted the function
-/// and the versions of the entry; the checker has accepted the entry.
+/// `versions` are the versions of the frames, the innermost first. The verifier has accepted the
+/// function and the versions of the entry; the checker has accepted the entry.
 ///
 /// # Errors
 /// The first difference.

@@ -83,8 +83,8 @@ pub struct Inlined {
     pub up: Checked<Mapping>,
     /// From the optimized version to frames of bases.
     pub down: Checked<Mapping>,
-    /// The points of the base, and those of the optimized version, that have no entry, ascending,
-    /// each with the name of the reason.
+    /// The points of the base without an entry, and the points of the optimized version without an
+    /// entry, ascending, each with the name of the reason.
     pub lost: [Vec<(Point, &'static str)>; 2],
     /// The reachable points of both.
     pub points: [Vec<Point>; 2],

@@ -33,10 +33,10 @@ use transition::mapping::Entry;
 #[derive(Clone, Debug)]
 pub struct Continuation {
     /// The code. Its parameters are the values that the entry requires, in order; its results are
-    /// those of the target version.
+    /// the results of the target version.
     pub function: Function,
-    /// The source instructions and values in the version. Compensation code has none, and neither
-    /// has code behind several landings.
+    /// The source instructions and values in the version. Compensation code lacks them, and so does
+    /// code behind several landings.
     pub origins: Origins,
     /// For each instruction that is a copy: the landing, by its index, the innermost first, and the
     /// instruction of its version.
@@ -131,10 +131,10 @@ impl fmt::Display for ContinuationError {
 
 impl std::error::Error for ContinuationError {}
 
-/// Makes a function of the code behind the landings of an entry from `source`. `versions` are those
-/// of the landings, the innermost first: for most entries, the target version alone. The parameters
-/// are the values that the entry requires, in that order. The results are those of the target
-/// version. The function leaves out operations without effect whose results nothing reads.
+/// Makes a function of the code behind the landings of an entry from `source`. `versions` are the
+/// versions of the landings, the innermost first: for most entries, the target version alone. The
+/// parameters are the values that the entry requires, in that order. The results are the results of
+/// the target version. The function omits operations without effect whose results nothing reads.
 ///
 /// An entry provides the values that runs need. It may lack values that are read only behind
 /// branches that constants decide ([`Decided`]). If only such values are missing, these branches
