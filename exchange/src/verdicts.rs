@@ -62,8 +62,8 @@ impl EntryVerdict {
         format!("{name} {pair} {direction} {level} {source} {verdict}")
     }
 
-    /// The verdicts on all entries of all levels of a pair, dropped ones included, in the order of a
-    /// file of mappings. Cost: near linear in the entries.
+    /// The verdicts on all entries of all levels of a pair, dropped ones included, in the order of
+    /// a file of mappings. Cost: near linear in the entries.
     pub fn of_pair(certified: &Certified) -> Vec<EntryVerdict> {
         let mut all = Vec::new();
         for level in &certified.levels {

@@ -199,10 +199,10 @@ impl Machine {
     /// As [`Machine::begin_nested`], but the run begins where an entry into the versions `to` lands
     /// ([`Machine::fire`]), with the values that the compensation code computes; all others are
     /// [`super::poison`]. The outermost activation is the first of the nested run. This is how
-    /// native code side-exits to the interpreter: `read` gives the contents of a value of the source
-    /// version, which ran elsewhere. The machine executes the stores that the entry replays. The run
-    /// is paused at the landing point, so the observer does not see the instruction there. Cost: the
-    /// compensation code, the frames, and the digests.
+    /// native code side-exits to the interpreter: `read` gives the contents of a value of the
+    /// source version, which ran elsewhere. The machine executes the stores that the entry replays.
+    /// The run is paused at the landing point, so the observer does not see the instruction there.
+    /// Cost: the compensation code, the frames, and the digests.
     ///
     /// The source version runs elsewhere, so the machine cannot look at it. `from` names the
     /// version and the point that the engine leaves, and the engine vouches for them and for the

@@ -1,9 +1,10 @@
 //! Counters of native code: the events that the interpreter counts, too ([`interp::RunCounts`]).
 //!
-//! A counting version ([`crate::VersionSpec::counting`]) adds to words beside its code: at branches, at
-//! indirect calls, and at its start. A load, a read of a global and an argument have two words, the
-//! conjunction and the disjunction of all contents. They are equal if the contents never varied.
-//! This takes no branch, and no state for the first visit: conjunctions begin with all bits set.
+//! A counting version ([`crate::VersionSpec::counting`]) adds to words beside its code: at
+//! branches, at indirect calls, and at its start. A load, a read of a global and an argument have
+//! two words, the conjunction and the disjunction of all contents. They are equal if the contents
+//! never varied. This takes no branch, and no state for the first visit: conjunctions begin with
+//! all bits set.
 
 use interp::{CallTarget, CallTargets, MAX_TARGETS};
 use ir::{Func, Function, Inst, Shape};

@@ -88,8 +88,8 @@ impl DirectFunction {
     /// For as long as a machine has the function ([`crate::Vm::bind`], [`crate::Vm::unbind`]):
     ///
     /// - `code` is the address of a function with exactly this signature in the C convention;
-    /// - calls from each thread that runs the machine are right, also at once, with any arguments of
-    ///   the signature, and `data` points to the data that the function expects;
+    /// - calls from each thread that runs the machine are right, also at once, with any arguments
+    ///   of the signature, and `data` points to the data that the function expects;
     /// - it returns, and unwinds nothing;
     /// - the function neither runs nor accesses the calling machine, and accesses no memory of the
     ///   program;

@@ -109,8 +109,8 @@ impl Version {
         self.code.described()
     }
 
-    /// The counters, if the version counts ([`VersionSpec::counting`]). They hold what has happened so
-    /// far in the version and in continuations into it.
+    /// The counters, if the version counts ([`VersionSpec::counting`]). They hold what has happened
+    /// so far in the version and in continuations into it.
     pub fn counters(&self) -> Option<&NativeCounts> {
         self.counters.as_deref()
     }

@@ -2,8 +2,9 @@
 //!
 //! [`instrument`] copies a version and puts OSR points into it. [`continuation()`] makes a function
 //! of the code behind the landing point of an entry, or behind all its landings. The entry block
-//! runs the compensation code and jumps to the landing point. All build through [`ir::FunctionBuilder`], into families of their own. The
-//! results are ordinary functions: verified, optimized, interpreted and compiled like any other.
+//! runs the compensation code and jumps to the landing point. All build through
+//! [`ir::FunctionBuilder`], into families of their own. The results are ordinary functions:
+//! verified, optimized, interpreted and compiled like any other.
 
 mod claim;
 mod continuation;

@@ -38,11 +38,11 @@ impl Unproved {
 /// q, started on the same input, reaches the landing point with the same memory and the same
 /// effects so far. Where the entry has inner activations, a run of q and of their versions reaches
 /// them ([`transition::frames`]). There is one exception: q may have trapped, if p traps later,
-/// before any further effect. The kinds of the two traps may differ. The compensation code does not trap, and gives
-/// every provided value the contents that q has. The entry provides every value that is live+ at
-/// its landing point: the values that q needs from there on, and the values that later entries of
-/// the *armed* mappings require. The armed mappings are the mappings that the mapping was accepted
-/// with. In [`crate::accept`] this is the mapping of the other direction; in
+/// before any further effect. The kinds of the two traps may differ. The compensation code does not
+/// trap, and gives every provided value the contents that q has. The entry provides every value
+/// that is live+ at its landing point: the values that q needs from there on, and the values that
+/// later entries of the *armed* mappings require. The armed mappings are the mappings that the
+/// mapping was accepted with. In [`crate::accept`] this is the mapping of the other direction; in
 /// [`crate::accept_armed`], the given mappings; in [`crate::compose`], the armed mappings of the
 /// second mapping; in [`crate::stay`], no mapping.
 ///

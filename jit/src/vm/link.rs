@@ -23,8 +23,8 @@ pub enum Action {
     /// The interpreter continues in the base version, by the entry of this mapping, and in the
     /// bases of the inner activations that the entry leads to.
     Interpret(Arc<Checked<Mapping>>),
-    /// The [`super::Embedder`] continues where this mapping's entry lands, in the activations of the
-    /// frame states there, by function.
+    /// The [`super::Embedder`] continues where this mapping's entry lands, in the activations of
+    /// the frame states there, by function.
     Hand(Arc<Checked<Mapping>>, Arc<BTreeMap<Func, Arc<FrameStates>>>),
 }
 
@@ -368,8 +368,8 @@ impl VmState {
         }
     }
 
-    /// Checks that the entry of a mapping fits a point, and that it lands in bases. Frame states are
-    /// checked if the embedder continues.
+    /// Checks that the entry of a mapping fits a point, and that it lands in bases. Frame states
+    /// are checked if the embedder continues.
     fn check_landings(
         &self,
         (version, number): (&Arc<Version>, usize),

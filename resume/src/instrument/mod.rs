@@ -57,8 +57,8 @@ pub struct PointSpec {
     pub at: Point,
     /// When the run exits.
     pub condition: Condition,
-    /// The values handed over. A value need not be live otherwise: the point that hands it over is a
-    /// use of it.
+    /// The values handed over. A value need not be live otherwise: the point that hands it over is
+    /// a use of it.
     pub values: Vec<Value>,
 }
 
