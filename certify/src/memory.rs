@@ -90,7 +90,7 @@ impl CertificateTerms {
             // ends the trace at this memory.
             let is_same = place.covers(&written, distance)
                 && written.covers(&place, distance.map(u64::wrapping_neg));
-            if is_same && gives_back((opcode, ty), (read.opcode, read.ty)) {
+            if is_same && gives_back(opcode, ty, read.opcode, read.ty) {
                 return ReadTrace { past, memory, stored: Some((args[args.len() - 2], via)) };
             }
             break;

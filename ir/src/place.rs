@@ -181,11 +181,12 @@ impl Place {
     }
 }
 
-/// Whether a read returns exactly the operand of a preceding write to the same place.
-pub fn gives_back(write: (Opcode, Type), read: (Opcode, Type)) -> bool {
-    match (write.0.shape(), read.0.shape()) {
+/// Whether a read of type `read_as` returns exactly the operand, of type `written`, of a preceding
+/// write to the same place.
+pub fn gives_back(write: Opcode, written: Type, read: Opcode, read_as: Type) -> bool {
+    match (write.shape(), read.shape()) {
         (Shape::Store(0), Shape::Load(0)) | (Shape::GlobalSet, Shape::GlobalGet) => {
-            write.1 == read.1
+            written == read_as
         }
         _ => false,
     }

@@ -93,7 +93,7 @@ impl DominatorScopes for CseWalk<'_> {
             let is_shared = data.opcode.is_value_determined();
             let Some(result) = data.result().filter(|_| is_shared) else { continue };
             if let Some(bits) = data.constant() {
-                self.visit_constant(result, (data.ty, bits));
+                self.visit_constant(result, data.ty, bits);
                 continue;
             }
             let key = self.key(inst);
@@ -131,12 +131,13 @@ impl CseWalk<'_> {
         search.found
     }
 
-    fn visit_constant(&mut self, result: Value, bits: (Type, u64)) {
-        match self.local.get(&bits) {
+    fn visit_constant(&mut self, result: Value, ty: Type, bits: u64) {
+        let constant = (ty, bits);
+        match self.local.get(&constant) {
             Some(&other) => self.replace(result, other),
             None => {
-                self.local.insert(bits, result);
-                let first = *self.constants.entry(bits).or_insert(result);
+                self.local.insert(constant, result);
+                let first = *self.constants.entry(constant).or_insert(result);
                 self.leader[result.index()] = Some(first);
             }
         }

@@ -222,9 +222,11 @@ impl OverwriteSearch<'_> {
         let written = |write: &Inst| written(f, *write).map(|access| (*write, access));
         let last =
             writes.iter().rev().filter_map(written).find(|(_, access)| !read.is_apart_from(access));
-        let of = |i: Inst| (f.inst(i).opcode, f.inst(i).ty);
+        let data = f.inst(inst);
         last.is_some_and(|(write, access)| {
-            !(read.covers(&access) && access.covers(&read) && gives_back(of(write), of(inst)))
+            let by = f.inst(write);
+            let is_whole = gives_back(by.opcode, by.ty, data.opcode, data.ty);
+            !(read.covers(&access) && access.covers(&read) && is_whole)
         })
     }
 

@@ -146,7 +146,7 @@ impl ReadWalk<'_> {
         let (written, by) = (self.clobbers.written(write)?, self.function.inst(write));
         let (is_read, data) = (self.clobbers.read(read)?, self.function.inst(read));
         let operand = *by.args.last().expect("a write has an operand");
-        let is_whole = gives_back((by.opcode, by.ty), (data.opcode, data.ty));
+        let is_whole = gives_back(by.opcode, by.ty, data.opcode, data.ty);
         (is_whole && written == is_read).then(|| self.clobbers.leader(operand))
     }
 

@@ -62,7 +62,7 @@ fn uses_behind(f: &Function, added: &[Inst]) -> BTreeMap<(Inst, usize), Value> {
     for (value, claims) in claims(f, &cfg, added) {
         let mut dominates = |a: Inst, b: Inst| dom.inst_dominates(f, a, b);
         let users = order.sorted(f.users(value).iter().chain(claims.keys()).copied());
-        read_nearest(f, (value, &claims), &users, &mut dominates, &mut found);
+        read_nearest(f, value, &claims, &users, &mut dominates, &mut found);
     }
     found
 }
@@ -135,7 +135,8 @@ impl<'f> Preorder<'f> {
 /// the order of [`Preorder`] (`each_use_costs_two_questions_about_dominance`).
 fn read_nearest(
     f: &Function,
-    (value, claims): (Value, &BTreeMap<Inst, ReadClaim>),
+    value: Value,
+    claims: &BTreeMap<Inst, ReadClaim>,
     users: &[Inst],
     dominates: &mut impl FnMut(Inst, Inst) -> bool,
     found: &mut BTreeMap<(Inst, usize), Value>,
@@ -216,7 +217,7 @@ mod tests {
             asked += 1;
             dom.inst_dominates(&f, a, b)
         };
-        read_nearest(&f, (x, claims), &users, &mut dominates, &mut found);
+        read_nearest(&f, x, claims, &users, &mut dominates, &mut found);
         assert!(found.len() > blocks, "uses read results");
         (asked, users.len())
     }

@@ -40,7 +40,8 @@ impl Linker<'_> {
         &self,
         module: &Module,
         types: &[Sig],
-        (from, field): (&str, &str),
+        from: &str,
+        field: &str,
         ty: &TypeRef,
         offset: u64,
     ) -> Result<External, ImportError> {

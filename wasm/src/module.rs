@@ -334,7 +334,7 @@ impl<'a> Importer<'a, '_> {
     /// Resolves an import to a definition of the earlier modules.
     fn link(&mut self, module: &str, field: &str, ty: &TypeRef, offset: u64) -> Result<()> {
         let linker = self.linker.as_ref().expect("the caller has checked that there is a linker");
-        match linker.find(&self.module, &self.types, (module, field), ty, offset)? {
+        match linker.find(&self.module, &self.types, module, field, ty, offset)? {
             External::Func(func) => self.index.funcs.push(func),
             External::Global(global) => self.index.globals.push(global),
             External::Memory(memory) => self.index.memories.push(memory),

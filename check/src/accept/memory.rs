@@ -113,7 +113,7 @@ impl<'c> TermTable<'c> {
                 let distance = self.distance(&read, &write, *via);
                 let is_same = read.place.covers(&write.place, distance)
                     && write.place.covers(&read.place, distance.map(u64::wrapping_neg));
-                let gives_back = gives_back((write.opcode, write.ty), (read.opcode, read.ty));
+                let gives_back = gives_back(write.opcode, write.ty, read.opcode, read.ty);
                 Some(is_same && gives_back && write.operands.last() == Some(&term.class))
             }
             By::Covers { result } => {

@@ -150,11 +150,12 @@ impl JoinEdges {
     ) {
         let mut work = sites.to_vec();
         while let Some(site) = work.pop() {
-            let range = (self.first[site as usize], self.first[tree.end[site as usize] as usize]);
+            let from = self.first[site as usize];
+            let to = self.first[tree.end[site as usize] as usize];
             // An edge from the subtree of `site` whose target has an immediate dominator above
             // `site` puts that target into the frontier. No other site needs the edge after that,
             // because its target is already a join.
-            while let Some(edge) = self.take_escaping(range, tree.depth[site as usize]) {
+            while let Some(edge) = self.take_escaping(from, to, tree.depth[site as usize]) {
                 let join = self.target[edge as usize];
                 if !is_join(join) {
                     joins.push(join);
@@ -165,10 +166,10 @@ impl JoinEdges {
         self.put_back();
     }
 
-    /// Takes an edge of `range` whose target has an immediate dominator shallower than `depth`.
-    /// Returns `None` without such an edge.
-    fn take_escaping(&mut self, range: (u32, u32), depth: u32) -> Option<u32> {
-        let least = self.least(range);
+    /// Takes an edge from `from` to before `to` whose target has an immediate dominator shallower
+    /// than `depth`. Returns `None` if none is left.
+    fn take_escaping(&mut self, from: u32, to: u32, depth: u32) -> Option<u32> {
+        let least = self.least(from, to);
         if least == GONE || (least >> 32) as u32 >= depth {
             return None;
         }
@@ -179,7 +180,7 @@ impl JoinEdges {
         Some(edge)
     }
 
-    fn least(&self, (from, to): (u32, u32)) -> u64 {
+    fn least(&self, from: u32, to: u32) -> u64 {
         let count = self.target.len();
         let (mut from, mut to, mut least) = (from as usize + count, to as usize + count, GONE);
         // The bottom-up query of a segment tree over the half-open range of leaves.

@@ -97,7 +97,7 @@ impl LocalLiveness {
     ) {
         crate::cfg::check_stamp("LocalLiveness", self.stamp, function);
         let live = self.live_out[&block].clone();
-        visit_points(function, block, live, (self.needed.as_ref(), &self.extra), visit);
+        visit_points(function, block, live, self.needed.as_ref(), &self.extra, visit);
     }
 }
 

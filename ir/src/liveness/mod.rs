@@ -253,7 +253,7 @@ impl Liveness {
     ) {
         self.check(function);
         let live = self.live_out(block).clone();
-        visit_points(function, block, live, (self.needed.as_ref(), &self.extra), visit);
+        visit_points(function, block, live, self.needed.as_ref(), &self.extra, visit);
     }
 
     /// As [`Liveness::for_each_point`], until `visit` breaks, and for the points above one of the
@@ -273,7 +273,7 @@ impl Liveness {
             Some((point, live)) => (function.prev_inst(point.inst()), live),
             None => (Some(function.terminator(block)), self.live_out(block).clone()),
         };
-        visit_from(function, next, live, (self.needed.as_ref(), &self.extra), visit);
+        visit_from(function, next, live, self.needed.as_ref(), &self.extra, visit);
     }
 
     /// The live values at a point. Cost: as [`Liveness::for_each_point`] on the whole block. To
@@ -297,10 +297,11 @@ fn visit_points(
     function: &Function,
     block: Block,
     live: LiveSet,
-    counted: (Option<&Needed>, &BTreeMap<Inst, Vec<Value>>),
+    needed: Option<&Needed>,
+    extra: &BTreeMap<Inst, Vec<Value>>,
     mut visit: impl FnMut(Point, &LiveSet),
 ) {
-    visit_from(function, Some(function.terminator(block)), live, counted, |point, live| {
+    visit_from(function, Some(function.terminator(block)), live, needed, extra, |point, live| {
         visit(point, live);
         ControlFlow::Continue(())
     });
@@ -312,7 +313,8 @@ fn visit_from(
     function: &Function,
     mut next: Option<Inst>,
     mut live: LiveSet,
-    (needed, extra): (Option<&Needed>, &BTreeMap<Inst, Vec<Value>>),
+    needed: Option<&Needed>,
+    extra: &BTreeMap<Inst, Vec<Value>>,
     mut visit: impl FnMut(Point, &LiveSet) -> ControlFlow<()>,
 ) {
     while let Some(inst) = next {

@@ -79,10 +79,16 @@ impl<'f> ValueNumbering<'f> {
     }
 }
 
+/// A state to return to.
+pub(super) struct NumberingMark {
+    /// The number of terms.
+    terms: usize,
+    homes: HomesMark,
+}
+
 impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
     type Form = ClassesAlone;
-    /// The number of terms, and the homes.
-    type Mark = (usize, HomesMark);
+    type Mark = NumberingMark;
 
     fn graph(&self) -> &FlowGraph<'f> {
         &self.graph
@@ -125,15 +131,15 @@ impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
         self.graph.f.block_insts(block).for_each(|inst| self.number(inst, block));
     }
 
-    fn mark(&mut self) -> (usize, HomesMark) {
+    fn mark(&mut self) -> NumberingMark {
         let terms = self.table.terms().len();
-        (terms, self.found.homes.mark(terms))
+        NumberingMark { terms, homes: self.found.homes.mark(terms) }
     }
 
-    fn rewind(&mut self, (terms, homes): &(usize, HomesMark), places: Range<usize>) {
+    fn rewind(&mut self, mark: &NumberingMark, places: Range<usize>) {
         let ValueNumbering { graph, table, found, leaves, .. } = self;
-        table.rewind(*terms);
-        found.homes.rewind(*homes);
+        table.rewind(mark.terms);
+        found.homes.rewind(mark.homes);
         for &block in &graph.order()[places] {
             found.forget(graph.f, block);
             graph.f.block_params(block).iter().for_each(|value| leaves.unset(*value));
@@ -143,9 +149,9 @@ impl<'f> NumberingRound<'f> for ValueNumbering<'f> {
     }
 
     // Each block binds its own leaves once more, in the same homes.
-    fn rewind_bindings(&mut self, _mark: &(usize, HomesMark)) {}
+    fn rewind_bindings(&mut self, _mark: &NumberingMark) {}
 
-    fn revise(&mut self, block: Block, _mark: &(usize, HomesMark)) -> bool {
+    fn revise(&mut self, block: Block, _mark: &NumberingMark) -> bool {
         let ValueNumbering { graph, table, assumed, found, .. } = self;
         let edges: SmallVec<[Edge; 4]> = found.live.leading_to(graph.f, block).collect();
         assumed.revise(graph.f, block, &edges, |value| found.class(table, value))

@@ -211,7 +211,7 @@ impl<'a, 'f> LeaderWalk<'a, 'f> {
         for inst in self.f.block_insts(block) {
             let data = self.f.inst(inst);
             match (data.result(), data.constant()) {
-                (Some(result), Some(bits)) => self.visit_constant(result, (data.ty, bits)),
+                (Some(result), Some(bits)) => self.visit_constant(result, data.ty, bits),
                 // Each result of an effect is its own leaf, so no other value replaces it.
                 _ => data
                     .results
@@ -221,11 +221,11 @@ impl<'a, 'f> LeaderWalk<'a, 'f> {
         }
     }
 
-    fn visit_constant(&mut self, result: Value, bits: (Type, u64)) {
-        match self.local.get(&bits) {
+    fn visit_constant(&mut self, result: Value, ty: Type, bits: u64) {
+        match self.local.get(&(ty, bits)) {
             Some(&after) => self.change("equal-constant", result, after, None, false),
             None => {
-                self.local.insert(bits, After::Value(result));
+                self.local.insert((ty, bits), After::Value(result));
             }
         }
     }

@@ -166,7 +166,7 @@ impl Pass for Inline<'_> {
         let staying = Rows::new(self.callers.module(), self.policy.depth).staying(ed.func());
         for call in ed.func().all_insts().filter(|call| !staying.contains(call)) {
             let count = self.counts.map(|counts| counts.of(self.func, call));
-            open.push(self.met(ed.func(), call, (&[self.func], count, is_alone)));
+            open.push(self.met(ed.func(), call, &[self.func], count, is_alone));
         }
         while let Some(site) = open.pop() {
             let Some(body) = self.callers.module().body(site.callee) else { continue };
@@ -183,7 +183,7 @@ impl Pass for Inline<'_> {
             for (of, call) in &made.insts {
                 let share = |(counts, all): (&CallCounts, u64)| counts.share(site.callee, *of, all);
                 let count = self.counts.zip(site.count).map(share);
-                open.push(self.met(ed.func(), *call, (&within, count, site.is_single)));
+                open.push(self.met(ed.func(), *call, &within, count, site.is_single));
             }
         }
     }
@@ -205,7 +205,9 @@ impl Inline<'_> {
         &self,
         f: &Function,
         call: Inst,
-        (within, count, is_alone): (&[Func], Option<u64>, bool),
+        within: &[Func],
+        count: Option<u64>,
+        is_alone: bool,
     ) -> Option<CallSite> {
         let callee = callee(f, call)?;
         let is_single = is_alone && self.callers.is_single(callee);
