@@ -43,9 +43,9 @@ pub(super) fn run(
     for one in mapped {
         for (before, after) in pairs(one.built()) {
             let dropped = figures.dropped();
-            let refuted = judge_pair(case, one, (before, after), figures);
+            let refuted = judge_pair(case, one, before, after, figures);
             let place = |version| one.family.at.iter().position(|v| *v == version).unwrap_or(0);
-            let versions = (place(before), place(after));
+            let versions = [before, after].map(place);
             if figures.dropped() > dropped {
                 retry(case, one.family.tree.function(before), versions, figures);
             }
@@ -80,7 +80,7 @@ pub(super) fn some_accepted(
     let checks = checks.join(", ");
     Err(vec![FuzzFinding {
         oracle: FuzzOracle::Certificates,
-        versions: (0, case.steps.len()),
+        versions: [0, case.steps.len()],
         message: format!("none of {dropped} entries of the program is accepted: {checks}"),
     }])
 }
@@ -90,7 +90,7 @@ pub(super) fn some_accepted(
 fn retry(
     case: &Case,
     base: &Function,
-    (first, last): (usize, usize),
+    [first, last]: [usize; 2],
     figures: &mut CertificateFigures,
 ) {
     let passes = case.steps[first..last].concat();
@@ -118,19 +118,20 @@ fn pairs<'e>(edges: impl Iterator<Item = &'e Edge>) -> Vec<(Version, Version)> {
 fn judge_pair(
     case: &Case,
     one: &Mapped<'_>,
-    ends: (Version, Version),
+    before: Version,
+    after: Version,
     figures: &mut CertificateFigures,
 ) -> Vec<String> {
     let tree = &one.family.tree;
-    let versions = [tree.function(ends.0), tree.function(ends.1)];
-    let log = tree.log(ends.0, ends.1).expect("versions form a chain");
+    let versions = [tree.function(before), tree.function(after)];
+    let log = tree.log(before, after).expect("versions form a chain");
     let pair =
         VersionPair::new(versions[0], versions[1], &log).expect("the log of a chain was replayed");
     let common = pair.correspondence();
     let mut certifier = Certifier::new(&common);
-    let ways = [(Side::Before, ends), (Side::After, (ends.1, ends.0))];
+    let ways = [(Side::Before, before, after), (Side::After, after, before)];
     let mut mappings = Vec::new();
-    for (side, (from, to)) in ways {
+    for (side, from, to) in ways {
         for edge in one.built().filter(|e| (e.from, e.to) == (from, to)) {
             mappings.push((
                 side,

@@ -26,7 +26,7 @@ pub(super) fn run(
     mapped: &[Mapped<'_>],
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    let versions = (0, case.steps.len());
+    let versions = [0, case.steps.len()];
     let composed: Vec<FunctionPair<'_>> = mapped.iter().filter_map(Mapped::composed).collect();
     let as_composition = |mut findings: Vec<FuzzFinding>| {
         findings.iter_mut().for_each(|f| f.oracle = FuzzOracle::Composition);
@@ -46,8 +46,8 @@ pub(super) fn run(
         let direct = synthesize(&pair, case.level);
         let forward = [composed.forward, rebuilt.forward, &direct.forward.mapping];
         let backward = [composed.backward, rebuilt.backward, &direct.backward.mapping];
-        agree(case, (composed.func, composed.before), &forward, &mut figures.composition)?;
-        agree(case, (composed.func, composed.after), &backward, &mut figures.composition)?;
+        agree(case, composed.func, composed.before, &forward, &mut figures.composition)?;
+        agree(case, composed.func, composed.after, &backward, &mut figures.composition)?;
     }
     Ok(())
 }
@@ -55,18 +55,19 @@ pub(super) fn run(
 /// Runs the case and compares mappings from the same source version to the same target version.
 fn agree(
     case: &Case,
-    source: (Func, &Function),
+    func: Func,
+    source: &Function,
     mappings: &[&Mapping],
     figures: &mut CompositionFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
     let finding = |message: String| {
         vec![FuzzFinding {
             oracle: FuzzOracle::Composition,
-            versions: (0, case.steps.len()),
+            versions: [0, case.steps.len()],
             message,
         }]
     };
-    let agreement = Agreement::new(&case.module, source, mappings, case.limits());
+    let agreement = Agreement::new(&case.module, func, source, mappings, case.limits());
     let mut agreement = agreement.map_err(|e| finding(e.to_string()))?;
     for args in &case.arguments {
         agreement.run(case.entry, args, &case.world);
@@ -75,7 +76,7 @@ fn agree(
     figures.same_point += report.same_point;
     figures.other_point += report.other_point;
     match report.disagreements.first() {
-        Some(disagreement) => Err(finding(format!("@{}, {disagreement}", source.1.name()))),
+        Some(disagreement) => Err(finding(format!("@{}, {disagreement}", source.name()))),
         None => Ok(()),
     }
 }

@@ -135,7 +135,7 @@ fn described(case: &Case, one: &FrameDivergence) -> String {
 }
 
 fn finding(case: &Case, message: String) -> FuzzFinding {
-    FuzzFinding { oracle: FuzzOracle::Inlining, versions: (0, case.steps.len()), message }
+    FuzzFinding { oracle: FuzzOracle::Inlining, versions: [0, case.steps.len()], message }
 }
 
 #[cfg(test)]

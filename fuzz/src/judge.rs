@@ -54,7 +54,7 @@ pub(super) fn judged_by(
     let (mut figures, findings) = judged.unwrap_or_else(|panic| {
         let finding = FuzzFinding {
             oracle: FuzzOracle::Panic,
-            versions: (0, case.steps.len()),
+            versions: [0, case.steps.len()],
             message: panic_text(&*panic),
         };
         (Figures { programs: 1, ..Figures::default() }, vec![finding])
@@ -109,7 +109,7 @@ fn judge_versions(
         let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
         compare_states(
             case,
-            &module_of(&case.module, &families, versions.0),
+            &module_of(&case.module, &families, versions[0]),
             versions,
             &pairs,
             figures,
@@ -122,7 +122,7 @@ fn judge_versions(
                 mapped.iter().filter_map(|m| m.pair(versions)).collect();
             stressed::run(
                 case,
-                &module_of(&case.module, &families, versions.0),
+                &module_of(&case.module, &families, versions[0]),
                 versions,
                 &pairs,
                 &mut figures.stress,
@@ -142,7 +142,7 @@ fn run_chains(
     mapped: &[Mapped<'_>],
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    let versions = (0, case.steps.len());
+    let versions = [0, case.steps.len()];
     let finding = |message: String| FuzzFinding { oracle: FuzzOracle::Hops, versions, message };
     if case.chains == 0 {
         return Ok(());

@@ -96,14 +96,14 @@ pub struct FuzzFinding {
     pub oracle: FuzzOracle,
     /// The numbers of the two versions that the finding concerns, or twice the same number for a
     /// finding about one version.
-    pub versions: (usize, usize),
+    pub versions: [usize; 2],
     /// The description of the failure, for people.
     pub message: String,
 }
 
 impl fmt::Display for FuzzFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, last) = self.versions;
+        let [first, last] = self.versions;
         match first == last {
             true => write!(f, "{}, version {first}:\n{}", self.oracle, self.message),
             false => write!(f, "{}, versions {first} and {last}:\n{}", self.oracle, self.message),

@@ -305,7 +305,7 @@ impl Speculated {
 }
 
 fn finding(case: &Case, message: String) -> FuzzFinding {
-    FuzzFinding { oracle: FuzzOracle::Speculation, versions: (0, case.steps.len()), message }
+    FuzzFinding { oracle: FuzzOracle::Speculation, versions: [0, case.steps.len()], message }
 }
 
 /// The passes behind the assumptions: the passes of the case, or a named pipeline.

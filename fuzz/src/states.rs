@@ -11,7 +11,7 @@ use verify::state_oracle::{Divergence, FunctionPair, Oracle, OracleOptions};
 pub(super) fn compare_states(
     case: &Case,
     module: &Module,
-    versions: (usize, usize),
+    versions: [usize; 2],
     pairs: &[FunctionPair<'_>],
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {

@@ -141,7 +141,7 @@ impl fmt::Display for ComparedEnd {
 pub(super) fn run(
     case: &Case,
     module: &Module,
-    versions: (usize, usize),
+    versions: [usize; 2],
     pairs: &[FunctionPair<'_>],
     figures: &mut StressFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
@@ -255,7 +255,7 @@ fn end_of(
                 (Run::Failed { reason }, _) => break machine.fail(reason),
                 (Run::Called { .. }, _) => unreachable!("no function runs elsewhere"),
                 (Run::Paused, Some(chain)) => chain.hop(&mut machine).map_err(|message| {
-                    vec![FuzzFinding { oracle: FuzzOracle::Hops, versions: (0, 0), message }]
+                    vec![FuzzFinding { oracle: FuzzOracle::Hops, versions: [0, 0], message }]
                 })?,
                 (Run::Paused, None) => {}
             }

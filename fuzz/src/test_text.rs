@@ -39,7 +39,7 @@ pub fn as_test(case: &Case, finding: &FuzzFinding, origin: &str) -> String {
 
 /// The program in the earlier version of a finding, and the passes from there to the later version.
 fn versions_apart(case: &Case, finding: &FuzzFinding) -> (Module, String) {
-    let (first, last) = finding.versions;
+    let [first, last] = finding.versions;
     let last = last.clamp(first, case.steps.len());
     let mut module = case.module.clone();
     for pass in case.steps[..first.min(last)].iter().flatten() {

@@ -49,7 +49,7 @@ pub(super) fn derive(
             let parent = at[number];
             let finding = |message| FuzzFinding {
                 oracle: FuzzOracle::Ssa,
-                versions: (number, number + 1),
+                versions: [number, number + 1],
                 message,
             };
             let derived = derive_one(&case.module, tree.function(parent), passes, &mut acted);
@@ -121,7 +121,7 @@ impl Mapped<'_> {
 
     /// The mappings between two versions of the program, in the form that the state oracle takes.
     /// `None` if the function is the same in both.
-    pub(super) fn pair(&self, (first, last): (usize, usize)) -> Option<FunctionPair<'_>> {
+    pub(super) fn pair(&self, [first, last]: [usize; 2]) -> Option<FunctionPair<'_>> {
         let (from, to) = (self.family.at[first], self.family.at[last]);
         let edge = |from, to| self.edges().iter().find(|e| (e.from, e.to) == (from, to));
         (from != to).then(|| {
@@ -172,7 +172,7 @@ pub(super) fn map<'f>(
             .collect();
         let finding = |message| FuzzFinding {
             oracle: FuzzOracle::Ssa,
-            versions: (0, family.at.len() - 1),
+            versions: [0, family.at.len() - 1],
             message,
         };
         let graph = VersionGraph::build(&family.tree, &pairs, level, Demand::Needed);
@@ -212,8 +212,8 @@ fn count_entries(graph: &VersionGraph<'_>, figures: &mut Figures) {
 }
 
 /// Every pair of versions, the earlier version first. Oracles judge both directions of each pair.
-pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..versions).flat_map(move |first| (first + 1..versions).map(move |last| (first, last)))
+pub(super) fn pairs_of(versions: usize) -> impl Iterator<Item = [usize; 2]> {
+    (0..versions).flat_map(move |first| (first + 1..versions).map(move |last| [first, last]))
 }
 
 /// The program with every function in the version with this number.

@@ -169,8 +169,8 @@ impl<'c> Ends<'c> {
     ) -> AgreementReport {
         let mut total = AgreementReport::default();
         for direction in [0, 1] {
-            let version = (self.func, self.versions[direction]);
-            let mut agreement = Agreement::new(module, version, &self.mappings(direction), limits)
+            let (source, mappings) = (self.versions[direction], self.mappings(direction));
+            let mut agreement = Agreement::new(module, self.func, source, &mappings, limits)
                 .expect("mappings between the same versions");
             arguments.iter().for_each(|args| agreement.run(func, args, host));
             let report = agreement.report();

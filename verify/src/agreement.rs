@@ -130,7 +130,8 @@ impl<'a> Agreement<'a> {
     /// If the verifier rejects the module or the version.
     pub fn new(
         module: &Module,
-        (func, version): (Func, &Function),
+        func: Func,
+        version: &Function,
         mappings: &[&'a Mapping],
         limits: Limits,
     ) -> Result<Agreement<'a>, AgreementSetupError> {

@@ -59,7 +59,7 @@ pub(super) fn judge(
     clock: &Clock,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    let mut trial = Trial { tag: 0x6368_7572, ..Trial::new(case, (0, 0), clock) };
+    let mut trial = Trial { tag: 0x6368_7572, ..Trial::new(case, [0, 0], clock) };
     let ended = run(&mut trial);
     trial.finish(ended, figures)
 }

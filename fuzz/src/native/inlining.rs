@@ -87,7 +87,7 @@ pub(super) fn judge(
         if by == Return::Counts && !Prng::new(case.seed).fork(!by.tag()).chance(50) {
             continue;
         }
-        let all = Trial::new(case, (0, case.steps.len()), clock);
+        let all = Trial::new(case, [0, case.steps.len()], clock);
         let mut trial = Trial { tag: by.tag(), ..all };
         let ended = run(&mut trial, &made, by);
         trial.finish(ended, figures)?;

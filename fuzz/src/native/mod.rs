@@ -91,14 +91,14 @@ fn judge_versions(
     for versions in pairs_of(case.versions()) {
         let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
         if !pairs.is_empty() {
-            let module = module_of(&case.module, &families, versions.0);
+            let module = module_of(&case.module, &families, versions[0]);
             Trial::new(case, versions, clock).judge(&Arc::new(module), &pairs, figures)?;
         }
     }
     if case.stress.is_on() {
         return Ok(());
     }
-    let last = (0, case.steps.len());
+    let last = [0, case.steps.len()];
     let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(last)).collect();
     tiers::judge(case, clock, &pairs, figures)
 }
@@ -123,7 +123,7 @@ fn judge_assumptions(
             .filter(|pair| can_test(case.nans, pair))
             .collect();
         if !pairs.is_empty() {
-            let versions = (0, case.steps.len());
+            let versions = [0, case.steps.len()];
             let tag = 0x6173_7375 + number as u64;
             Trial { tag, ..Trial::new(case, versions, clock) }.judge(&module, &pairs, figures)?;
         }

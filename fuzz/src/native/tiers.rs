@@ -71,7 +71,7 @@ pub(super) fn judge(
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
     let Some(beside) = Beside::draw(case.seed) else { return Ok(()) };
-    let all = Trial::new(case, (0, case.steps.len()), clock);
+    let all = Trial::new(case, [0, case.steps.len()], clock);
     let mut trial = Trial { tag: 0x7469_6572 + beside as u64, ..all };
     let ended = run(&mut trial, pairs, beside);
     trial.finish(ended, figures)

@@ -34,16 +34,17 @@ struct NumberedCall<'c> {
 /// The trial of two versions of a program.
 pub(super) struct Trial<'c> {
     pub(super) case: &'c Case,
-    pub(super) versions: (usize, usize),
-    /// A number in the seed of samples, different for each trial.
+    pub(super) versions: [usize; 2],
+    /// Sets the samples of this trial apart from those of others.
     pub(super) tag: u64,
     pub(super) clock: &'c Clock,
     pub(super) figures: NativeFigures,
 }
 
 impl<'c> Trial<'c> {
-    pub(super) fn new(case: &'c Case, versions: (usize, usize), clock: &'c Clock) -> Trial<'c> {
-        let tag = 0x6e61_7469 + ((versions.0 as u64) << 32) + ((versions.1 as u64) << 40);
+    pub(super) fn new(case: &'c Case, versions: [usize; 2], clock: &'c Clock) -> Trial<'c> {
+        let [first, last] = versions.map(|number| number as u64);
+        let tag = 0x6e61_7469 + (first << 32) + (last << 40);
         Trial { case, versions, tag, clock, figures: NativeFigures::default() }
     }
 

@@ -305,8 +305,8 @@ fn graphs_that_do_not_fit_are_refused() {
 }
 
 fn agreement<'a>(case: &'a Case, mappings: &[&'a Mapping]) -> agreement::AgreementReport {
-    let version = (case.func, case.body());
-    let mut agreement = Agreement::new(&case.module, version, mappings, Limits::default())
+    let (func, limits) = (case.func, Limits::default());
+    let mut agreement = Agreement::new(&case.module, func, case.body(), mappings, limits)
         .expect("the same versions");
     agreement.run(case.func, &[9], &NoHost);
     agreement.report().clone()

@@ -213,7 +213,7 @@ fn batch_by(
         // findings.
         if !stop() {
             let finding =
-                FuzzFinding { oracle: FuzzOracle::Native, versions: (0, 1), message: how };
+                FuzzFinding { oracle: FuzzOracle::Native, versions: [0, 1], message: how };
             results.figures.programs += 1;
             results.figures.count_finding(FuzzOracle::Native);
             results.failures.push(fuzz::FailedCase { number: at, findings: vec![finding] });
@@ -405,7 +405,7 @@ pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<FuzzFinding>> {
         _ if ran_out_of_time(status) => Vec::new(),
         _ => vec![FuzzFinding {
             oracle: FuzzOracle::Native,
-            versions: (0, 1),
+            versions: [0, 1],
             message: death(status, &said),
         }],
     })
@@ -448,7 +448,7 @@ mod tests {
         };
         for oracle in [FuzzOracle::Native, FuzzOracle::GoingOn] {
             figures.count_finding(oracle);
-            let finding = FuzzFinding { oracle, versions: (0, 3), message: "so".to_owned() };
+            let finding = FuzzFinding { oracle, versions: [0, 3], message: "so".to_owned() };
             let judged = Judged { figures: figures.clone(), findings: vec![finding] };
             let line = serde_json::to_string(&CaseResult::of(judged.clone())).expect("a line");
             let read: CaseResult = serde_json::from_str(&line).expect("a result");
