@@ -138,7 +138,8 @@ pub fn function_page(
     module: &Module,
     base: &Function,
     secured: &Secured,
-    (figures, level): (&FunctionReport, Level),
+    figures: &FunctionReport,
+    level: Level,
     options: ViewOptions<'_>,
 ) -> FunctionPage {
     let log = &secured.derived.log;

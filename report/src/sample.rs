@@ -67,7 +67,8 @@ pub fn ranked_gaps(
     func: Func,
     base: &Function,
     secured: &Secured,
-    (level, profile): (Level, Option<&FunctionProfile>),
+    level: Level,
+    profile: Option<&FunctionProfile>,
     most: usize,
 ) -> Vec<RankedGap> {
     let mut gaps = Vec::new();
@@ -92,17 +93,18 @@ pub fn ranked_gaps(
     gaps
 }
 
-/// Tests the blame at points of one function. `gaps` come from [`ranked_gaps`] for the same
-/// pipeline, level and retry. Cost: the mappings of one version, one version for each rewrite that
-/// the log suggests, and a search bounded by the effort.
+/// Tests the blame at points of one function, as [`ranked_gaps`] gave them for the same pipeline,
+/// level and retry. Cost: the mappings of one version, one version for each rewrite that the log
+/// suggests, and a search of bounded effort.
 ///
 /// # Panics
 /// As [`derive::driver::derive()`], and if `gaps` come from another version.
 pub fn check_blame(
     module: &Module,
     base: &Function,
-    (pipeline, retry): (&Pipeline, Retry),
-    (level, effort): (Level, CulpritEffort),
+    pipeline: &Pipeline,
+    retry: Retry,
+    level: Level,
     gaps: &[RankedGap],
 ) -> (BlameCheck, BetterBlame) {
     let recipe = Recipe { retry, ..Recipe::new(pipeline, &Level::ALL) };
@@ -130,7 +132,7 @@ pub fn check_blame(
         check.right += fates.iter().filter(|fate| fate.is_mended()).count() as u64;
     }
     let mut better = BetterBlame::default();
-    for answer in test.culprits_of(&points, level, effort) {
+    for answer in test.culprits_of(&points, level, CulpritEffort::default()) {
         let count = answer.points.len() as u64;
         let culprits = match answer.culprits {
             Culprits::NotFound(SearchBound::Work) => {

@@ -265,8 +265,8 @@ fn check_exported(
     let of = FileOf { module, plan: &plan, landings, verdicts: args.verdicts };
     let funcs = funcs(selected);
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
-        let one = (funcs[base.name()], base);
-        of.verdicts(by_name[base.name()], one, stopwatch).map_err(wrong)
+        let name = base.name();
+        of.verdicts(by_name[name], funcs[name], base, stopwatch).map_err(wrong)
     };
     each_function(args.jobs.count(), &functions, work, |worked| {
         let Worked { results, stopwatch, interrupted } = worked;
@@ -330,7 +330,8 @@ impl FileOf<'_> {
     fn verdicts(
         &self,
         exported: &ExportedFunction<'_>,
-        (func, base): (Func, &Function),
+        func: Func,
+        base: &Function,
         stopwatch: &mut Stopwatch,
     ) -> Result<CheckedFunction, ReadError> {
         let module = self.module;

@@ -100,14 +100,14 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         |plan: &InlinePlan| plan.inlines(&Callers::new(&loaded.module), func, &mut NoObserver);
     let pipeline = match (&args.pipeline, &args.speculate) {
         (PassPlan::Passes(pipeline), Some(profile)) => {
-            return speculation((&args, pipeline), &loaded, func, profile);
+            return speculation(&args, pipeline, &loaded, func, profile);
         }
         (PassPlan::Inlining(_), Some(_)) => {
             return Err(CommandFailure::input("--speculate: no pipeline with inline, as yet"));
         }
         (PassPlan::Passes(pipeline), None) => pipeline,
         (PassPlan::Inlining(plan), None) if inlines(plan) => {
-            return inlining(&args, (&loaded, &source), func, plan);
+            return inlining(&args, &loaded, &source, func, plan);
         }
         (PassPlan::Inlining(plan), None) => {
             tell(&format!(
@@ -157,7 +157,8 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
 /// cannot be written.
 fn inlining(
     args: &Args,
-    (loaded, source): (&Loaded, &Source),
+    loaded: &Loaded,
+    source: &Source,
     func: Func,
     plan: &InlinePlan,
 ) -> Result<(), CommandFailure> {
@@ -196,7 +197,8 @@ fn inlining(
 /// # Errors
 /// If the profile cannot be read, it suggests no assumption there, or the output cannot be written.
 fn speculation(
-    (args, pipeline): (&Args, &Pipeline),
+    args: &Args,
+    pipeline: &Pipeline,
     loaded: &Loaded,
     func: Func,
     path: &Path,

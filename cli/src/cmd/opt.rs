@@ -82,13 +82,13 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
         let pipeline = match &args.pipeline {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) => {
-                let text = inlined(&args, (&module, lines), &selected, plan)?;
+                let text = inlined(&args, &module, lines, &selected, plan)?;
                 source.iter().for_each(Source::tell_notes);
                 return write(&args, &text);
             }
         };
         let functions =
-            selected.into_iter().map(|(_, base)| emitted(&args, pipeline, (&module, lines), base));
+            selected.into_iter().map(|(_, base)| emitted(&args, pipeline, &module, lines, base));
         let pipeline = args.pipeline.names().join(",");
         let header = (args.emit == Emit::Mapping)
             .then(|| exchange::header(&pipeline, args.level.name(), count));
@@ -114,7 +114,8 @@ fn write(args: &Args, text: &str) -> Result<(), CommandFailure> {
 /// If such versions have no mappings at the selected level.
 fn inlined(
     args: &Args,
-    (module, lines): (&Module, Option<&dyn Lines>),
+    module: &Module,
+    lines: Option<&dyn Lines>,
     selected: &[(Func, &Function)],
     plan: &InlinePlan,
 ) -> Result<String, CommandFailure> {
@@ -131,8 +132,8 @@ fn inlined(
         // Call this first, so that a file has the ids that `osier check` draws.
         let is_plain = !plan.inlines(landings.callers(), *func, &mut NoObserver);
         if is_plain && args.emit != Emit::Listing {
-            // The version comes from the passes before the inlining.
-            text += &emitted(args, &plan.first, (module, lines), base);
+            // The version is that of the passes before the inlining.
+            text += &emitted(args, &plan.first, module, lines, base);
             continue;
         }
         let made = inline_in_steps(module, *func, plan, &landings, &mut NoObserver);
@@ -160,9 +161,7 @@ fn inlined(
         }
     }
     match args.emit {
-        Emit::Mapping => {
-            Ok(with_landings(args, module, selected.len(), (&landings, &landed), &text))
-        }
+        Emit::Mapping => Ok(with_landings(args, module, selected.len(), &landings, &landed, &text)),
         Emit::Oir | Emit::Listing | Emit::Actions => Ok(text),
     }
 }
@@ -172,7 +171,8 @@ fn with_landings(
     args: &Args,
     module: &Module,
     count: usize,
-    (landings, landed): (&CalleeLandings<'_>, &BTreeSet<Func>),
+    landings: &CalleeLandings<'_>,
+    landed: &BTreeSet<Func>,
     functions: &str,
 ) -> String {
     let mut file = exchange::header(&args.pipeline.names().join(","), args.level.name(), count);
@@ -195,7 +195,8 @@ fn with_landings(
 fn emitted(
     args: &Args,
     pipeline: &Pipeline,
-    (module, lines): (&Module, Option<&dyn Lines>),
+    module: &Module,
+    lines: Option<&dyn Lines>,
     base: &Function,
 ) -> String {
     if args.emit == Emit::Oir {

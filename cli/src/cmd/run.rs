@@ -149,11 +149,11 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     std::mem::forget(Arc::clone(&module));
     let call = called(&module, args.invoke.as_deref())?;
     let Executed { ended, profile } = match args.engine {
-        RunEngine::Interp => execute(&args, (&module, &sites), &call, &mut stats)?,
-        engine => native::execute(&args, engine, (&module, sites), &call, &mut stats)?,
+        RunEngine::Interp => execute(&args, &module, &sites, &call, &mut stats)?,
+        engine => native::execute(&args, engine, &module, sites, &call, &mut stats)?,
     };
     let printed = match &ended {
-        Ok(outcome) => print_outcome((&module, &source), &call, outcome),
+        Ok(outcome) => print_outcome(&module, &source, &call, outcome),
         Err(why) => Err(CommandFailure::Program(why.clone())),
     };
     // Figures matter most when the program failed, so write them before returning the failure
@@ -255,7 +255,8 @@ struct Executed {
 /// If the module cannot be instantiated.
 fn execute(
     args: &Args,
-    (module, sites): (&Arc<Module>, &ModuleSites),
+    module: &Arc<Module>,
+    sites: &ModuleSites,
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
@@ -289,7 +290,8 @@ fn execute(
 
 /// Prints the results, or turns the outcome into a failure.
 fn print_outcome(
-    (module, source): (&Module, &Source),
+    module: &Module,
+    source: &Source,
     call: &Call,
     outcome: &Outcome,
 ) -> Result<(), CommandFailure> {
@@ -306,14 +308,14 @@ fn print_outcome(
         Outcome::Exited(status) => Err(CommandFailure::exited(*status)),
         other => Err(CommandFailure::Program(format!(
             "{other}{}",
-            place((module, source), other).unwrap_or_default()
+            place(module, source, other).unwrap_or_default()
         ))),
     }
 }
 
 /// The place where a run ended, in the notation of listings, with its line in the source. `None` if
 /// the outcome names no instruction, or one of another version.
-fn place((module, source): (&Module, &Source), outcome: &Outcome) -> Option<String> {
+fn place(module: &Module, source: &Source, outcome: &Outcome) -> Option<String> {
     let site = outcome.site()?;
     let (body, inst) = (module.body(site.func)?, site.inst?);
     if !body.has_inst(inst) {

@@ -3,7 +3,6 @@
 use super::super::failure::CommandFailure;
 use ir::{Func, Module};
 use osier::driver::Retry;
-use osier::driver::counterfactual::CulpritEffort;
 use osier::report::{BetterBlame, RankedGap, check_blame};
 use osier::schema::BlameCheck;
 use osr::Level;
@@ -12,30 +11,28 @@ use rayon::ThreadPoolBuilder;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::collections::BTreeMap;
 
-/// Tests the blame at the points with the lowest ranks. Each function is taken by one thread.
+/// Tests the blame at points. Each function is taken by one thread.
 /// Returns also the better blame of each function.
 ///
 /// # Errors
 /// If the threads cannot be started.
 pub(super) fn check(
     module: &Module,
-    (pipeline, retry): (&Pipeline, Retry),
+    pipeline: &Pipeline,
+    retry: Retry,
     level: Level,
-    (mut gaps, most): (Vec<RankedGap>, usize),
+    gaps: Vec<RankedGap>,
     jobs: usize,
 ) -> Result<(BlameCheck, BTreeMap<Func, BetterBlame>), CommandFailure> {
-    gaps.sort_unstable();
-    gaps.truncate(most);
     let mut functions: BTreeMap<Func, Vec<RankedGap>> = BTreeMap::new();
     gaps.into_iter().for_each(|gap| functions.entry(gap.func).or_default().push(gap));
     let threads = ThreadPoolBuilder::new().num_threads(jobs).stack_size(super::super::jobs::STACK);
     let threads = threads
         .build()
         .map_err(|e| CommandFailure::input(format!("cannot start {jobs} threads: {e}")))?;
-    let with = (level, CulpritEffort::default());
     let one = |(func, gaps): (Func, Vec<RankedGap>)| {
         let base = module.body(func).expect("the function has points");
-        (func, check_blame(module, base, (pipeline, retry), with, &gaps))
+        (func, check_blame(module, base, pipeline, retry, level, &gaps))
     };
     let checks: Vec<_> = threads.install(|| functions.into_par_iter().map(one).collect());
     let (mut all, mut better) = (BlameCheck::default(), BTreeMap::new());

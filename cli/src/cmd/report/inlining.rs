@@ -1,7 +1,7 @@
 //! `osier report` with a pipeline that inlines.
 
 use super::minimum::{self, MeasuredShares};
-use super::{Args, ReportFormat, names, program, times, times_text};
+use super::{Args, ReportClock, ReportFormat, names, program, times, times_text};
 use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::format::json;
 use crate::cmd::input::Loaded;
@@ -12,7 +12,6 @@ use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, inline};
 use osier::report;
 use osier::schema::{InliningFigures, InliningReport, SCHEMA, Time};
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 /// Writes the report on versions with inlined code, as [`super::report`] does.
 pub(super) fn report(
@@ -20,7 +19,7 @@ pub(super) fn report(
     loaded: &Loaded,
     selected: &[(Func, &Function)],
     plan: &InlinePlan,
-    (started, import): (Instant, f64),
+    clock: ReportClock,
 ) -> Result<(), CommandFailure> {
     let module = &loaded.module;
     let plan = &plan.clone().with_retry(args.retry.bounds());
@@ -46,10 +45,10 @@ pub(super) fn report(
             functions: worked.results.into_iter().flatten().collect(),
             totals: InliningFigures::default(),
             interrupted: worked.interrupted,
-            time: Time { import, jobs: jobs as u64, ..times(&worked.stopwatch) },
+            time: Time { import: clock.import, jobs: jobs as u64, ..times(&worked.stopwatch) },
         };
         report.sum();
-        report.time.elapsed = started.elapsed().as_secs_f64();
+        report.time.elapsed = clock.elapsed();
         tell(&times_text(&report.time));
         let output = args.output(report.interrupted);
         let text = match args.format {

@@ -193,26 +193,20 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
         ReportFormat::Text | ReportFormat::Json => (input::load(&args.file, &limits)?, None),
     };
     let import = started.elapsed().as_secs_f64();
+    let clock = ReportClock { started, import };
     let selected = args.selection.of(&loaded.module)?;
     let Some(pipelines) = args.plain_pipelines() else {
         let plan = args.inlining_plan()?;
         level::of_inlined(args.level)?;
         args.min.iter().try_for_each(Minima::check_inlined)?;
-        return inlining::report(&args, &loaded, &selected, plan, (started, import));
+        return inlining::report(&args, &loaded, &selected, plan, clock);
     };
     if let Some(path) = &args.speculate {
         let [pipeline] = pipelines[..] else {
             return Err(CommandFailure::input("--speculate: one pipeline at a time, as yet"));
         };
         let profile = read_profile(path, &loaded.module)?;
-        let profile = (path.as_path(), &profile);
-        return speculation::report(
-            (&args, pipeline),
-            &loaded,
-            &selected,
-            profile,
-            (started, import),
-        );
+        return speculation::report(&args, pipeline, &loaded, &selected, path, &profile, clock);
     }
     let past = args.against.as_deref().map(|path| Past::read(path, &pipelines)).transpose()?;
     args.check_minima()?;
@@ -223,9 +217,24 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     let names = (!args.selection.is_everything()).then(names);
     let (args, loaded) = (&args, &loaded);
     let plan = PlainReports { args, loaded, source, pipelines, profile, past, selected: names };
-    plan.report(&selected, (started, import))?;
+    plan.report(&selected, clock)?;
     source.into_iter().for_each(Source::tell_notes);
     Ok(())
+}
+
+/// When a report began, and how long the import of its module took.
+#[derive(Clone, Copy)]
+struct ReportClock {
+    started: Instant,
+    /// In seconds.
+    import: f64,
+}
+
+impl ReportClock {
+    /// The seconds since the report began.
+    fn elapsed(self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
 }
 
 /// The older document of `--against`.
@@ -272,7 +281,7 @@ impl PlainReports<'_> {
     fn report(
         &self,
         selected: &[(Func, &Function)],
-        (started, import): (Instant, f64),
+        clock: ReportClock,
     ) -> Result<(), CommandFailure> {
         let funcs: BTreeMap<&str, Func> =
             selected.iter().map(|(func, base)| (base.name(), *func)).collect();
@@ -284,7 +293,7 @@ impl PlainReports<'_> {
             each.map(|pipeline| self.figures(pipeline, funcs[base.name()], base)).collect()
         };
         each_function(jobs, selected, figures, |worked| {
-            let time = Time { import, jobs: jobs as u64, ..Time::default() };
+            let time = Time { import: clock.import, jobs: jobs as u64, ..Time::default() };
             let mut results = worked.results;
             let checks = self.blame_checks(&mut results, &funcs)?;
             let mut pages = self.pages(results, time);
@@ -292,7 +301,7 @@ impl PlainReports<'_> {
             for (PipelinePage { report, .. }, check) in columns {
                 report.interrupted = worked.interrupted;
                 report.blame_check = check;
-                report.time.elapsed = started.elapsed().as_secs_f64();
+                report.time.elapsed = clock.elapsed();
                 self.compare(report);
                 tell_times(report, self.pipelines.len() > 1);
             }
@@ -318,17 +327,22 @@ impl PlainReports<'_> {
         let wants_view = self.args.format == ReportFormat::Html && figures.is_changed();
         let view = wants_view.then(|| {
             let options = ViewOptions { profile, lines: self.source.and_then(Source::lines) };
-            report::function_page(&self.loaded.module, base, &secured, (&figures, level), options)
+            report::function_page(&self.loaded.module, base, &secured, &figures, level, options)
         });
         let gaps = self.args.blame_check.map_or_else(Vec::new, |most| {
-            report::ranked_gaps(func, base, &secured, (level, profile), most as usize)
+            report::ranked_gaps(func, base, &secured, level, profile, most as usize)
         });
         Reported { figures, view, gaps, stopwatch }
     }
 
-    /// The points that a test of blame may take, with one pipeline.
-    fn gaps(functions: &[Vec<Reported>], column: usize) -> Vec<RankedGap> {
-        functions.iter().flat_map(|each| each[column].gaps.iter().copied()).collect()
+    /// The points that a test of blame takes, with one pipeline: those with the lowest ranks, at
+    /// most so many.
+    fn gaps(functions: &[Vec<Reported>], column: usize, most: usize) -> Vec<RankedGap> {
+        let mut gaps: Vec<RankedGap> =
+            functions.iter().flat_map(|each| each[column].gaps.iter().copied()).collect();
+        gaps.sort_unstable();
+        gaps.truncate(most);
+        gaps
     }
 
     /// The tests of blame that the option requests, by pipeline. The figures then count each tested
@@ -348,8 +362,8 @@ impl PlainReports<'_> {
         let (retry, jobs) = (self.args.retry.bounds(), self.args.jobs.count());
         let mut checks = Vec::new();
         for (column, pipeline) in self.pipelines.iter().enumerate() {
-            let gaps = (Self::gaps(functions, column), most as usize);
-            let (check, better) = blame::check(module, (pipeline, retry), level, gaps, jobs)?;
+            let gaps = Self::gaps(functions, column, most as usize);
+            let (check, better) = blame::check(module, pipeline, retry, level, gaps, jobs)?;
             for Reported { figures, view, .. } in functions.iter_mut().map(|each| &mut each[column])
             {
                 if let Some(better) = better.get(&funcs[figures.name.as_str()]) {

@@ -1,6 +1,6 @@
 //! `osier report --speculate`.
 
-use super::{Args, ReportFormat, names, program};
+use super::{Args, ReportClock, ReportFormat, names, program};
 use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::format::json;
 use crate::cmd::input::Loaded;
@@ -14,20 +14,22 @@ use osier::speculate::{Suggester, Suggestion};
 use passes::Pipeline;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
 
 /// Writes the report on the assumptions that a profile suggests, as [`super::report`]
 /// does.
 pub(super) fn report(
-    (args, pipeline): (&Args, &Pipeline),
+    args: &Args,
+    pipeline: &Pipeline,
     loaded: &Loaded,
     selected: &[(Func, &Function)],
-    (path, profile): (&Path, &Profile),
-    (started, import): (Instant, f64),
+    path: &Path,
+    profile: &Profile,
+    clock: ReportClock,
 ) -> Result<(), CommandFailure> {
     let module = &loaded.module;
     let jobs = args.jobs.count();
-    let time = SpeculationTime { import, jobs: jobs as u64, ..SpeculationTime::default() };
+    let time =
+        SpeculationTime { import: clock.import, jobs: jobs as u64, ..SpeculationTime::default() };
     let suggester = Suggester::new(module, profile, args.suggestions.options());
     let suggested: BTreeMap<&str, (Func, Vec<Suggestion>)> = selected
         .iter()
@@ -58,7 +60,7 @@ pub(super) fn report(
             time,
         };
         report.sum();
-        report.time.elapsed = started.elapsed().as_secs_f64();
+        report.time.elapsed = clock.elapsed();
         let output = args.output(report.interrupted);
         let text = match args.format {
             ReportFormat::Text => report::speculation_text(&report, args.text_options(&output)),

@@ -110,12 +110,13 @@ impl Observer for Log {
 pub(super) fn execute(
     args: &Args,
     engine: RunEngine,
-    (module, sites): (&Arc<Module>, ModuleSites),
+    module: &Arc<Module>,
+    sites: ModuleSites,
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {
     std::thread::scope(|scope| {
-        let run = || run(args, engine, (module, sites), call, stats);
+        let run = || run(args, engine, module, sites, call, stats);
         let thread = std::thread::Builder::new()
             .name("program".to_owned())
             .stack_size(STACK)
@@ -130,7 +131,8 @@ pub(super) fn execute(
 fn run(
     args: &Args,
     engine: RunEngine,
-    (module, sites): (&Arc<Module>, ModuleSites),
+    module: &Arc<Module>,
+    sites: ModuleSites,
     call: &Call,
     stats: &mut RunStats,
 ) -> Result<Executed, CommandFailure> {

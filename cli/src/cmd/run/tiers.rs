@@ -34,7 +34,7 @@ impl TierRecord {
         }
         match event {
             TierEvent::Paused | TierEvent::Resumed => {}
-            TierEvent::Asked(wanted, visits) => self.ask(module, (wanted, visits), now),
+            TierEvent::Asked(wanted, visits) => self.ask(module, wanted, visits, now),
             TierEvent::Begun(wanted) => self.set(wanted, |order| order.begun = Some(now)),
             TierEvent::Made { wanted, .. } => self.set(wanted, |order| order.made = Some(now)),
             TierEvent::Installed(wanted) => {
@@ -60,7 +60,7 @@ impl TierRecord {
         }
     }
 
-    fn ask(&mut self, module: &Module, (wanted, visits): (Wanted, u64), now: f64) {
+    fn ask(&mut self, module: &Module, wanted: Wanted, visits: u64, now: f64) {
         let why = match (wanted.at, visits) {
             (None, 0) => "follow-up",
             (None, _) => "calls",
