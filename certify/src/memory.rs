@@ -158,7 +158,7 @@ impl CertificateTerms {
             without.push(args_on(&last, rest));
         }
         let Some(args) = without.pop() else { return NO_TERM };
-        let moved = self.moved_up((opcode, ty, imm), &args, made);
+        let moved = self.moved_up(OperationRef { opcode, ty, imm, args: &args }, made);
         let mut term = moved.unwrap_or_else(|| self.write(opcode, ty, imm, args));
         // Back through the memories with more covered writes, up to the given memory. The table may
         // have such a write in another class, made without a search for an earlier place. The new
@@ -176,13 +176,9 @@ impl CertificateTerms {
         term
     }
 
-    fn moved_up(
-        &mut self,
-        (opcode, ty, imm): (Opcode, Type, Imm),
-        args: &ClassArgs,
-        made: TermId,
-    ) -> Option<TermId> {
-        let (mut inner, past) = self.earlier((opcode, ty, imm), args, made)?;
+    fn moved_up(&mut self, write: OperationRef<'_>, made: TermId) -> Option<TermId> {
+        let OperationRef { opcode, ty, imm, args } = write;
+        let (mut inner, past) = self.earlier(write, made)?;
         // From the earlier place to the late one: moving past one write swaps the two, so the other
         // write is made again on top.
         for (memory, via) in past.into_iter().rev() {
@@ -205,12 +201,8 @@ impl CertificateTerms {
     /// An earlier place of a write: a memory, reachable through writes that are apart from it, for
     /// which the table has the write already. Prefers the place whose term has the class `made`,
     /// then the latest. Returns the term and the memories in between.
-    fn earlier(
-        &self,
-        (opcode, ty, imm): (Opcode, Type, Imm),
-        args: &ClassArgs,
-        made: TermId,
-    ) -> Option<(TermId, PassedWrites)> {
+    fn earlier(&self, write: OperationRef<'_>, made: TermId) -> Option<(TermId, PassedWrites)> {
+        let OperationRef { opcode, ty, imm, args } = write;
         let place = Place::written(opcode, ty, &imm)?;
         let (memory, operands) = args.split_last()?;
         let (mut past, mut last) = (PassedWrites::new(), None);
@@ -298,18 +290,13 @@ impl CertificateTerms {
         false
     }
 
-    /// The lone write in `memory` that is the given operation on the given operands; [`NO_TERM`]
-    /// without such a write. The last of `args`, the memory, makes no difference.
-    pub(super) fn lone_like(
-        &self,
-        memory: TermId,
-        (opcode, ty, imm): (Opcode, Type, Imm),
-        args: &ClassArgs,
-    ) -> TermId {
+    /// The lone write that `memory` contains and that is the given one; [`NO_TERM`] if there is
+    /// none. The memory that the given one writes to, its last operand, makes no difference.
+    pub(super) fn lone_like(&self, memory: TermId, write: OperationRef<'_>) -> TermId {
         let is_like = |id: &TermId| {
             let below = self.below(*id).unwrap_or(NO_TERM);
-            let args = args_on(args, below);
-            self.table.operation(*id) == Some(OperationRef { opcode, ty, imm, args: &args })
+            let args = args_on(write.args, below);
+            self.table.operation(*id) == Some(OperationRef { args: &args, ..write })
         };
         self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
     }

@@ -115,10 +115,11 @@ impl CertificateTerms {
     }
 
     /// Hides a write, on any memory: covering writes made from now on leave it out of their
-    /// classes. The memory is the last of `args`.
-    pub(super) fn hide(&mut self, kind: WriteKind, args: &ClassArgs) {
+    /// classes. The memory is the last operand.
+    pub(super) fn hide(&mut self, write: OperationRef<'_>) {
+        let OperationRef { opcode, ty, imm, args } = write;
         let Some((_, operands)) = args.split_last() else { return };
-        let write = (kind, ClassArgs::from_slice(operands));
+        let write = ((opcode, ty, imm), ClassArgs::from_slice(operands));
         if self.hidden.insert(write.clone()) {
             self.hidden_list.push(write);
         }

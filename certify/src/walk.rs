@@ -13,7 +13,8 @@ use super::version::{Assumptions, NumberedVersion, RoundFindings};
 use ir::place::Place;
 use ir::{Block, Edge, Effects, Function, Imm, Inst, InstData, Opcode, Value};
 use number::{
-    ClassArgs, CopyAssumptions, FlowGraph, Home, HomesMark, NumberingRound, ValueClasses,
+    ClassArgs, CopyAssumptions, FlowGraph, Home, HomesMark, NumberingRound, OperationRef,
+    ValueClasses,
 };
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -271,7 +272,8 @@ impl<'a> VersionWalk<'_, 'a> {
             // Hidden before its term is made: making the term notes whether it is hidden, and a
             // later write may cover it.
             if is_hidden {
-                self.terms.hide((data.opcode, data.ty, data.imm), &args);
+                let InstData { opcode, ty, imm, .. } = *data;
+                self.terms.hide(OperationRef { opcode, ty, imm, args: &args });
             }
             let term = self.terms.write(data.opcode, data.ty, data.imm, args);
             self.version.found.writes.set(inst, term);

@@ -113,7 +113,9 @@ impl CopyAssumptions {
         let receivers = if is_told { leaves.receivers() } else { BTreeMap::new() };
         let mut parts = LeafParts::default();
         for (leaf, members) in leaves.groups.values().enumerate() {
-            members.iter().for_each(|i| parts.add(*i, (leaf, self.part.get(leaves.param(*i)))));
+            members.iter().for_each(|i| {
+                parts.add(*i, LeafPart { leaf, part: self.part.get(leaves.param(*i)) })
+            });
         }
         let mut asked: BTreeSet<usize> = parts.part_of.keys().copied().collect();
         let mut changed = false;
@@ -216,8 +218,12 @@ impl LeafGroups<'_> {
     }
 }
 
-/// A leaf of a block, and one of its parts.
-type LeafPart = (usize, u32);
+/// A part of a leaf of a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LeafPart {
+    leaf: usize,
+    part: u32,
+}
 
 /// The parts of the leaves of a block. Parameters are named by their index.
 #[derive(Default)]
@@ -277,7 +283,7 @@ impl LeafParts {
             if let Some(members) = self.members.get_mut(&from) {
                 members.remove(index);
             }
-            self.add(*index, (from.0, part));
+            self.add(*index, LeafPart { leaf: from.leaf, part });
         }
     }
 }

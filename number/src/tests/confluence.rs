@@ -105,7 +105,7 @@ impl Values {
                 let rule = &RULES[self.random.below(RULES.len())];
                 let fits = rule.ty.is_none_or(|t| t == ty);
                 let mut bound = [None; 2];
-                fits.then(|| self.pattern(rule.opcode, rule.operands, (ty, depth - 1), &mut bound))?
+                fits.then(|| self.pattern(rule.opcode, rule.operands, ty, depth - 1, &mut bound))?
             }),
         };
         instance.unwrap_or_else(|| self.push(Node::Leaf(ty)))
@@ -125,7 +125,8 @@ impl Values {
         &mut self,
         opcode: Opcode,
         pats: &'static [Pat],
-        (ty, depth): (Type, u32),
+        ty: Type,
+        depth: u32,
         bound: &mut [Option<usize>; 2],
     ) -> Option<usize> {
         if !opcode.allows_type(ty) || opcode.result_type(ty) != Some(ty) {
@@ -150,7 +151,7 @@ impl Values {
                 Pat::Ones => self.push(Node::Constant(of, of.mask())),
                 Pat::Bits(bits) => self.push(Node::Constant(of, bits & of.mask())),
                 Pat::NonZero | Pat::C | Pat::D => self.constant_of(of),
-                Pat::Op(opcode, pats) => self.pattern(*opcode, pats, (of, depth), bound)?,
+                Pat::Op(opcode, pats) => self.pattern(*opcode, pats, of, depth, bound)?,
             });
         }
         if opcode.is_commutative() && self.random.below(2) == 0 {
