@@ -126,8 +126,10 @@ pub(super) const TOO_MANY_STEPS: u64 = u32::MAX as u64;
 impl<'a> GeneratedBody<'a> {
     /// A body with an open entry block and its arguments in scope.
     pub(super) fn new(
-        (name, signature): (&str, &Signature),
-        (prng, weights): (Prng, Weights),
+        name: &str,
+        signature: &Signature,
+        prng: Prng,
+        weights: Weights,
         around: &'a Surroundings,
         planted: &'a mut Planted,
         size: u32,

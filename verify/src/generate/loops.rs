@@ -84,7 +84,7 @@ impl GeneratedBody<'_> {
         for ty in &exit_types {
             self.builder.append_param(exit, *ty);
         }
-        let exit_is_around = self.enter_loop(header, &initial, (exit, &exit_types));
+        let exit_is_around = self.enter_loop(header, &initial, exit, &exit_types);
         let compare = self.prng.pick(&[Opcode::Ult, Opcode::Slt, Opcode::Ne]);
         LoopFrame {
             header,
@@ -110,7 +110,8 @@ impl GeneratedBody<'_> {
         &mut self,
         header: Block,
         initial: &[Vec<Value>],
-        (exit, exit_types): (Block, &[Type]),
+        exit: Block,
+        exit_types: &[Type],
     ) -> bool {
         let way = self.prng.below(100);
         if way < 15 {

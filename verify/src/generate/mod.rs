@@ -100,14 +100,15 @@ pub fn generate(seed: u64, size: u32, weights: &Weights) -> Program {
             signature = signature_in_tree(&mut shapes, signature);
         }
         let wanted = if is_main { size } else { size / if trees { 2 } else { 3 } };
-        let streams = (prng.fork(16 + u64::from(index)), weights.clone());
         let calls = if is_main || weights.of(Feature::Recursion) == 0 {
             None
         } else {
-            recursive.next(&module, &mut signature, (index + 1 < helpers, &mut shapes))
+            recursive.next(&module, &mut signature, index + 1 < helpers, &mut shapes)
         };
-        let shape = (&name[..], &signature);
-        add_function(&mut module, &mut around, &mut planted, (shape, calls), streams, wanted);
+        let prng = prng.fork(16 + u64::from(index));
+        let weights = weights.clone();
+        let plan = FunctionDraft { name, signature, calls, prng, weights, size: wanted };
+        add_function(&mut module, &mut around, &mut planted, plan);
         recursive.made(&mut around.callees);
     }
     let main = around.callees.last().expect("the main function was added last").clone();
@@ -141,7 +142,8 @@ impl Recursive {
         &mut self,
         module: &Module,
         signature: &mut Signature,
-        (has_next, prng): (bool, &mut Prng),
+        has_next: bool,
+        prng: &mut Prng,
     ) -> Option<Func> {
         let func = module.funcs.next_key();
         if let Some(of_both) = self.second.take() {
@@ -309,15 +311,25 @@ fn signature_in_tree(prng: &mut Prng, signature: Signature) -> Signature {
     Signature::new(&signature.params, &results)
 }
 
+/// A function to generate.
+struct FunctionDraft {
+    name: String,
+    signature: Signature,
+    /// The function that it calls to recur, if it does.
+    calls: Option<Func>,
+    prng: Prng,
+    weights: Weights,
+    size: u32,
+}
+
 fn add_function(
     module: &mut Module,
     around: &mut Surroundings,
     planted: &mut Planted,
-    (shape, calls): ((&str, &Signature), Option<Func>),
-    streams: (Prng, Weights),
-    size: u32,
+    plan: FunctionDraft,
 ) {
-    let mut body = GeneratedBody::new(shape, streams, around, planted, size);
+    let FunctionDraft { name, signature, calls, prng, weights, size } = plan;
+    let mut body = GeneratedBody::new(&name, &signature, prng, weights, around, planted, size);
     if around.may_call_indirect {
         body.call_helpers();
         if body.plants_facts() {
@@ -325,7 +337,7 @@ fn add_function(
         }
     }
     if let Some(func) = calls {
-        body.recurse(func, shape.1);
+        body.recurse(func, &signature);
     }
     if !body.around.may_call_indirect && body.weight(Feature::CallTree) > 0 {
         body.call_tree();
@@ -338,15 +350,10 @@ fn add_function(
     body.generate();
     let steps = body.steps;
     let function = body.builder.finish().expect("every block of a generated function ends");
-    let sig = module.sig(shape.1);
-    let func = module.funcs.push(FuncDecl {
-        name: shape.0.to_owned(),
-        sig,
-        import: None,
-        effect: Default::default(),
-    });
+    let sig = module.sig(&signature);
+    let func = module.funcs.push(FuncDecl { name, sig, import: None, effect: Default::default() });
     module.define(func, function);
-    around.callees.push(Callee { func, sig, signature: shape.1.clone(), steps });
+    around.callees.push(Callee { func, sig, signature, steps });
 }
 
 /// Argument lists for the program of a seed. In each round of six, two lists have small values,

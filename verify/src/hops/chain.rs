@@ -39,7 +39,8 @@ impl Hopper<'_> {
     pub(super) fn chain<H: Host + Clone>(
         &self,
         ready: &Machine,
-        (func, args): (Func, &[u64]),
+        func: Func,
+        args: &[u64],
         host: &H,
         mut choices: Choices<'_>,
     ) -> Chain {

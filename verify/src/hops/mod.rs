@@ -302,7 +302,7 @@ impl<'a> Hopper<'a> {
         }
         for number in 0..self.options.chains {
             let choices = Choices::random(prng.fork(u64::from(number)), visits, self.options.hops);
-            let chain = self.chain(&ready, (func, args), &host, choices);
+            let chain = self.chain(&ready, func, args, &host, choices);
             self.count(args, &reference, chain);
         }
     }
@@ -315,13 +315,14 @@ impl<'a> Hopper<'a> {
     /// As [`Hopper::run`].
     pub fn replay<H: Host + Clone>(
         &self,
-        (func, args): (Func, &[u64]),
+        func: Func,
+        args: &[u64],
         host: &H,
         hops: &[Hop],
     ) -> Option<HopDifference> {
         let (ready, host) = self.started(host)?;
         let (_, reference) = self.reference(&ready, func, args, &host)?;
-        let chain = self.chain(&ready, (func, args), &host, Choices::script(hops));
+        let chain = self.chain(&ready, func, args, &host, Choices::script(hops));
         chain.difference(&reference)
     }
 

@@ -32,10 +32,9 @@ impl<'a> Oracle<'a> {
         let planned = plan.point_at(point.inst()).map(|index| &plan.points[index as usize]);
         let entry = planned.and_then(|p| p.entry);
         Some(Failed {
-            exit: entry.zip(self.pair(func).backward.entry(point)).map(|(index, entry)| {
-                let key: EntryKey = (func, Side::After, index);
-                (key, entry)
-            }),
+            exit: entry
+                .zip(self.pair(func).backward.entry(point))
+                .map(|(index, entry)| (EntryKey { func, side: Side::After, index }, entry)),
             to: ids.before,
             is_common: planned.is_some_and(|p| p.anchor),
         })
@@ -70,7 +69,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             self.lacks_memory = true;
             return Some(Advance::Ended(self.machines[side].fail(reason)));
         };
-        let (func, _, index) = key;
+        let EntryKey { func, index, .. } = key;
         let plan = self.plan(func, side);
         let view = self.machines[side].view().expect("a paused run");
         let (point, activation) = (plan.point_at(view.inst()), view.activation());

@@ -45,7 +45,12 @@ struct WentOn {
 }
 
 /// An entry: its function, the side of its source version, and its index.
-pub(super) type EntryKey = (Func, Side, u32);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct EntryKey {
+    pub(super) func: Func,
+    pub(super) side: Side,
+    pub(super) index: u32,
+}
 
 /// The run of one input in both versions.
 pub(super) struct Lockstep<'o, 'a, H> {
@@ -301,7 +306,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         // meant.
         if let Some((side, (func, point, number))) = self.ambiguous() {
             let entry = self.plan(func, side).points[point as usize].entry;
-            self.diverge(entry.map(|e| ((func, side, e), number)), Difference::Ambiguous);
+            let entry = entry.map(|index| (EntryKey { func, side, index }, number));
+            self.diverge(entry, Difference::Ambiguous);
             return;
         }
         for side in Side::BOTH {
@@ -311,8 +317,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 else {
                     continue;
                 };
-                let key = (visit.func, side, entry);
-                // Only correct entries continue a run; another entry would be reported twice.
+                let key = EntryKey { func: visit.func, side, index: entry };
+                // A run goes on from correct entries alone; another would be reported twice.
                 match self.fire(key, &visit) {
                     Ok(()) => self.go_on(key, index, &visit),
                     Err(difference) => self.diverge(Some((key, visit.number)), difference),
@@ -337,7 +343,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     /// Runs an entry on the record of its source point, and compares the result with the record of
     /// the other run at the target point. Leaves the provided values in `self.provided`.
     fn fire(&mut self, key: EntryKey, visit: &Visit) -> Result<(), Difference> {
-        let (func, side, index) = key;
+        let EntryKey { func, side, index } = key;
         let oracle = &mut *self.oracle;
         let entry = &plan_of(&oracle.plans, func, side).entries[index as usize];
         if let Some(fault) = &entry.fault {
@@ -376,7 +382,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     /// If the machine was copied at this visit, makes the transition on the copy, and runs it to
     /// its end.
     fn go_on(&mut self, key: EntryKey, visit_index: usize, visit: &Visit) {
-        let (func, side, index) = key;
+        let EntryKey { func, side, index } = key;
         let wanted = |c: &Copied<H>| c.side == side && c.visit == visit_index;
         let Some(at) = self.copied.iter().position(wanted) else { return };
         let Copied { mut machine, mut host, .. } = self.copied.swap_remove(at);

@@ -61,6 +61,7 @@ use fixedbitset::FixedBitSet;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId};
 use ir::text::print_inst;
 use ir::{Func, Function, Inst, Module, Point};
+use lockstep::EntryKey;
 use record::{Gate, Plans, Recording, Sampler};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -226,7 +227,7 @@ pub struct Oracle<'a> {
     /// The same, for entries that fired at a failing assumption.
     failing: Vec<Pair<FixedBitSet>>,
     /// The entries for which a divergence of a run was kept.
-    blamed: BTreeSet<(Func, Side, u32)>,
+    blamed: BTreeSet<EntryKey>,
     report: Report,
 }
 
@@ -306,7 +307,7 @@ impl<'a> Oracle<'a> {
         let mut last = None;
         for m in missing {
             // `new` lists the mappings of a pair in the order of their sides.
-            let key = (func, Side::BOTH[m.edge], m.entry);
+            let key = EntryKey { func, side: Side::BOTH[m.edge], index: m.entry };
             if last.replace(key) != Some(key)
                 && self.report.divergences.len() < self.options.divergences
             {
@@ -318,7 +319,8 @@ impl<'a> Oracle<'a> {
     }
 
     /// Describes an entry for reports.
-    fn blamed(&self, (func, side, index): (Func, Side, u32), visit: Option<u64>) -> Blamed {
+    fn blamed(&self, entry: EntryKey, visit: Option<u64>) -> Blamed {
+        let EntryKey { func, side, index } = entry;
         let pair =
             self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
         let (versions, mappings) = (pair.versions(), pair.mappings());

@@ -220,9 +220,9 @@ impl Gate {
     }
 
     /// Whether to record the gap that starts here.
-    fn decide(&mut self, before: Option<(Func, Inst)>, first: (Func, Inst)) -> bool {
+    fn decide(&mut self, before: Option<(Func, Inst)>, func: Func, inst: Inst) -> bool {
         let Policy::Sampled { first: always, one_in } = self.policy else { return true };
-        let taken = self.taken.entry((before, first)).or_default();
+        let taken = self.taken.entry((before, (func, inst))).or_default();
         *taken = taken.saturating_add(1);
         *taken <= always || self.prng.below(one_in) == 0
     }
@@ -294,7 +294,7 @@ impl Observer for GapWatcher<'_> {
         let Some(index) = plan.point_at(inst) else { return Control::Continue };
         let point = &plan.points[index as usize];
         if self.recording.on.is_none() {
-            self.recording.on = Some(self.gate.decide(self.before, (func, inst)));
+            self.recording.on = Some(self.gate.decide(self.before, func, inst));
         }
         // An anchor may be a recorded point as well: the record comes before the stop.
         let sampled = point.recorded && self.recording.record(view, func, index, plan);
