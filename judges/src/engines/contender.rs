@@ -99,7 +99,8 @@ impl Commands {
     pub(super) fn call(
         &self,
         contender: Contender,
-        (function, argument): (&KernelFunction, &str),
+        function: &KernelFunction,
+        argument: &str,
         calls: u32,
         file: &PathBuf,
     ) -> Command {

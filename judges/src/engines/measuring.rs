@@ -162,7 +162,8 @@ impl Measuring<'_> {
         all.into_iter().filter(is_chosen).collect()
     }
 
-    fn file(&self, (module, route): (&str, &str)) -> PathBuf {
+    fn file(&self, subject: Subject) -> PathBuf {
+        let (module, route) = subject.module();
         match module == EMPTY.module {
             true => self.empty.clone(),
             false => self.arguments.corpus().module(module, route),
@@ -172,7 +173,7 @@ impl Measuring<'_> {
     /// The chosen modules that are not built.
     fn missing(&self) -> Vec<String> {
         let subjects = self.arguments.measures.iter().flat_map(|one| self.subjects(*one));
-        let missing = subjects.filter(|subject| !self.file(subject.module()).exists());
+        let missing = subjects.filter(|subject| !self.file(*subject).exists());
         let mut names: Vec<String> = missing
             .map(|subject| subject.module())
             .map(|(module, route)| format!("{module}.{route}"))
@@ -190,7 +191,7 @@ impl Measuring<'_> {
             for cores in &self.arguments.cores {
                 for measure in &self.arguments.measures {
                     let subjects = self.subjects(*measure).into_iter();
-                    let built = subjects.filter(|subject| self.file(subject.module()).exists());
+                    let built = subjects.filter(|subject| self.file(*subject).exists());
                     blocks.extend(built.map(|subject| RoundBlock {
                         subject,
                         cores: *cores,
@@ -246,7 +247,7 @@ impl Measuring<'_> {
             if !is_over {
                 match &printed {
                     Some((other, theirs)) if *theirs != output => {
-                        measured.unlike.push(difference(&key, (*other, theirs), &output));
+                        measured.unlike.push(difference(&key, *other, theirs, &output));
                     }
                     Some(_) => {}
                     None => printed = Some((*contender, output)),
@@ -264,8 +265,7 @@ impl Measuring<'_> {
     }
 
     fn process(&self, block: RoundBlock, contender: Contender) -> Result<Ended, String> {
-        let (module, route) = block.subject.module();
-        let file = self.file((module, route));
+        let file = self.file(block.subject);
         let (command, limit) = match block.subject {
             Subject::Program(program) => (self.commands.run(contender, program, &file), LIMIT),
             Subject::Function(function, measure) => {
@@ -273,11 +273,12 @@ impl Measuring<'_> {
                     Measure::Iterations => (function.short, ITERATIONS),
                     _ => (function.long, FIRST),
                 };
-                let called = (function, argument);
-                (self.commands.call(contender, called, calls, &file), CALLS_LIMIT)
+                let command = self.commands.call(contender, function, argument, calls, &file);
+                (command, CALLS_LIMIT)
             }
         };
-        let input = self.arguments.corpus().input(module).map(File::open).transpose();
+        let input =
+            self.arguments.corpus().input(block.subject.module().0).map(File::open).transpose();
         let input = input.map_err(|error| format!("input of {module}: {error}"))?;
         run_well(command, input.as_ref(), limit)
     }
@@ -297,7 +298,7 @@ fn calls(output: &[u8]) -> Result<(Vec<f64>, Vec<u8>), String> {
     Ok((seconds, results))
 }
 
-fn difference(key: &Key, (other, theirs): (Contender, &[u8]), ours: &[u8]) -> String {
+fn difference(key: &Key, other: Contender, theirs: &[u8], ours: &[u8]) -> String {
     let [theirs, ours] = [theirs, ours].map(String::from_utf8_lossy);
     format!(
         "{}: {} and {} disagree:\n{theirs}---\n{ours}",

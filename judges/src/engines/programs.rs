@@ -108,8 +108,10 @@ impl KernelFunction {
 }
 
 const fn function(
-    (module, route): (&'static str, &'static str),
-    (name, result): (&'static str, &'static str),
+    module: &'static str,
+    route: &'static str,
+    name: &'static str,
+    result: &'static str,
     long: &'static str,
     short: &'static str,
 ) -> KernelFunction {
@@ -119,16 +121,16 @@ const fn function(
 /// Functions whose calls spend their time in one activation: no call except the first call, and
 /// calls of small functions in the loop, would reach better code. Half of them by each route.
 pub const FUNCTIONS: &[KernelFunction] = &[
-    function(("divide", "o2"), ("collatz", "i64"), "i32:10000000", "i32:150000"),
-    function(("edit", "m2r"), ("edit", "i32"), "i32:24000 i32:3", "i32:3000 i32:3"),
-    function(("hash", "o2"), ("hash", "i64"), "i32:240000000 i32:5", "i32:3000000 i32:5"),
-    function(("mandel", "o2"), ("mandel", "i32"), "i32:2000 i32:800", "i32:250 i32:200"),
-    function(("matmul", "m2r"), ("matmul", "f64"), "i32:950", "i32:300"),
-    function(("mixed", "o2"), ("mixed", "i64"), "i32:50000000 i32:2", "i32:600000 i32:2"),
-    function(("nbody", "o2"), ("nbody", "f64"), "i32:14000000", "i32:200000"),
-    function(("sieve", "m2r"), ("sieve", "i32"), "i32:350000000", "i32:8000000"),
-    function(("stencil", "m2r"), ("stencil", "f64"), "i32:160000 f64:12.5", "i32:1500 f64:12.5"),
-    function(("vm", "m2r"), ("vm", "i32"), "i32:0 i32:1400000", "i32:0 i32:60000"),
+    function("divide", "o2", "collatz", "i64", "i32:10000000", "i32:150000"),
+    function("edit", "m2r", "edit", "i32", "i32:24000 i32:3", "i32:3000 i32:3"),
+    function("hash", "o2", "hash", "i64", "i32:240000000 i32:5", "i32:3000000 i32:5"),
+    function("mandel", "o2", "mandel", "i32", "i32:2000 i32:800", "i32:250 i32:200"),
+    function("matmul", "m2r", "matmul", "f64", "i32:950", "i32:300"),
+    function("mixed", "o2", "mixed", "i64", "i32:50000000 i32:2", "i32:600000 i32:2"),
+    function("nbody", "o2", "nbody", "f64", "i32:14000000", "i32:200000"),
+    function("sieve", "m2r", "sieve", "i32", "i32:350000000", "i32:8000000"),
+    function("stencil", "m2r", "stencil", "f64", "i32:160000 f64:12.5", "i32:1500 f64:12.5"),
+    function("vm", "m2r", "vm", "i32", "i32:0 i32:1400000", "i32:0 i32:60000"),
 ];
 
 #[cfg(test)]

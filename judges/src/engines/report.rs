@@ -56,7 +56,7 @@ fn processes(samples: &Samples, cores: u32, large: &BTreeSet<String>) -> FigureT
     let columns = columns.chain(peers.iter().map(|peer| ratio(peer.name())));
     let mut table = FigureTable::new(&title, columns.collect());
     let figure = |program: &str, contender, of: fn(&EngineSample) -> f64| {
-        samples.series((Measure::Process, program, cores, contender), |sample| Some(of(sample)))
+        samples.series(Measure::Process, program, cores, contender, |sample| Some(of(sample)))
     };
     let wall: fn(&EngineSample) -> f64 = |sample| sample.wall;
     let processor: fn(&EngineSample) -> f64 = |sample| sample.processor;
@@ -103,7 +103,7 @@ fn totals(samples: &Samples, cores: u32) -> FigureTable {
     for program in PROGRAMS {
         let label = program.label();
         let wall = |contender| {
-            samples.series((Measure::Process, &label, cores, contender), |sample| Some(sample.wall))
+            samples.series(Measure::Process, &label, cores, contender, |sample| Some(sample.wall))
         };
         let (interp, jit) = (wall(Contender::Interp), wall(Contender::Jit));
         let tiered = wall(Contender::Tiered);
@@ -133,7 +133,7 @@ fn first_calls(samples: &Samples, cores: u32) -> FigureTable {
     for function in FUNCTIONS {
         let label = function.label();
         let of = |contender, figure: &dyn Fn(&EngineSample) -> Option<f64>| {
-            samples.series((Measure::First, &label, cores, contender), figure)
+            samples.series(Measure::First, &label, cores, contender, figure)
         };
         let first = |sample: &EngineSample| sample.calls.first().copied();
         let [ours, theirs] = [Contender::Tiered, Contender::Node]
@@ -160,7 +160,7 @@ fn iterations(samples: &Samples, cores: u32) -> FigureTable {
     for function in FUNCTIONS {
         let label = function.label();
         let of = |contender, figure: fn(&Iterations) -> f64| {
-            samples.series((Measure::Iterations, &label, cores, contender), |sample| {
+            samples.series(Measure::Iterations, &label, cores, contender, |sample| {
                 Iterations::of(&sample.calls).map(|scored| figure(&scored))
             })
         };

@@ -104,10 +104,12 @@ impl Samples {
     /// A figure of these samples, by round.
     pub(super) fn series(
         &self,
-        of: (Measure, &str, u32, Contender),
+        measure: Measure,
+        program: &str,
+        cores: u32,
+        contender: Contender,
         figure: impl Fn(&EngineSample) -> Option<f64>,
     ) -> Series {
-        let (measure, program, cores, contender) = of;
         let samples = self.of(measure, program, cores, contender);
         samples.filter_map(|sample| Some((sample.key.round, figure(sample)?))).collect()
     }
@@ -162,8 +164,10 @@ mod tests {
         Samples::append(&file, &[sample(Contender::Tiered, 1, 3.0)]).expect("writable");
         let samples = Samples::read(&file).expect("samples");
         assert_eq!(samples.get(&called.key), Some(&called));
-        let of = (Measure::Process, "p.o2 1", 2, Contender::Tiered);
-        assert_eq!(samples.series(of, |sample| Some(sample.wall)), [(1, 3.0)].into());
+        let (program, contender) = ("p.o2 1", Contender::Tiered);
+        let series =
+            samples.series(Measure::Process, program, 2, contender, |sample| Some(sample.wall));
+        assert_eq!(series, [(1, 3.0)].into());
         assert!(samples.cores(Measure::Process).iter().eq([&2]));
         std::fs::write(&file, "{}\n").expect("writable");
         let error = Samples::read(&file).expect_err("no sample");
