@@ -49,7 +49,9 @@ fn floats(ty: Type) -> Vec<u64> {
 
 fn print(
     out: &mut impl Write,
-    (opcode, ty, source): (Opcode, Type, Type),
+    opcode: Opcode,
+    ty: Type,
+    source: Type,
     args: &[u64],
 ) -> io::Result<()> {
     let text: Vec<String> = args.iter().map(u64::to_string).collect();
@@ -62,21 +64,20 @@ fn main() -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     for &opcode in Opcode::ALL {
         for (ty, source) in Type::ALL.into_iter().flat_map(|t| Type::ALL.map(move |s| (t, s))) {
-            let op = (opcode, ty, source);
             if accepts(opcode, ty, &[source]) {
                 for x in operands(source, 500) {
-                    print(&mut out, op, &[x])?;
+                    print(&mut out, opcode, ty, source, &[x])?;
                 }
             }
             if accepts(opcode, ty, &[source, source]) {
                 let list = operands(source, 20);
                 for (x, y) in list.iter().flat_map(|x| list.iter().map(move |y| (*x, *y))) {
-                    print(&mut out, op, &[x, y])?;
+                    print(&mut out, opcode, ty, source, &[x, y])?;
                 }
             }
             if accepts(opcode, ty, &[source, ty, ty]) {
                 for x in operands(source, 20) {
-                    print(&mut out, op, &[x, ty.mask() >> 1, 3])?;
+                    print(&mut out, opcode, ty, source, &[x, ty.mask() >> 1, 3])?;
                 }
             }
         }

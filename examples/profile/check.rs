@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     writeln!(out, "{columns}   {columns}  program")?;
     for text in &args.profiled.programs {
         let (module, arguments) = program(text)?;
-        let profile = profile(&module, (&arguments, &input))?;
+        let profile = profile(&module, &arguments, &input)?;
         let suggester = Suggester::new(&module, &profile, EVERY);
         let mut sums = [Judged::default(); 2];
         for (func, base) in module.defined() {

@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     )?;
     for text in &args.profiled.programs {
         let (module, arguments) = program(text)?;
-        let profile = profile(&module, (&arguments, &input))?;
+        let profile = profile(&module, &arguments, &input)?;
         let suggester = Suggester::new(&module, &profile, EVERY);
         let (module, arguments, pipeline) = (&module, &arguments[..], &pipeline);
         let subject = Subject { module, suggester, pipeline, arguments, input: &input };
@@ -113,7 +113,7 @@ impl Subject<'_> {
         }
         let mut machine = machine(self.module)?;
         let fuel = machine.fuel();
-        figures.failed = drive(&mut machine, self.module, &versions, (self.arguments, self.input))?;
+        figures.failed = drive(&mut machine, self.module, &versions, self.arguments, self.input)?;
         figures.instructions = fuel - machine.fuel();
         Ok(figures)
     }
@@ -138,11 +138,12 @@ impl Subject<'_> {
 /// The profile of a run of the program.
 pub(super) fn profile(
     module: &Module,
-    (arguments, input): (&[String], &[u8]),
+    arguments: &[String],
+    input: &[u8],
 ) -> Result<Profile, Box<dyn Error>> {
     let mut counted = machine(module)?;
     counted.count();
-    drive(&mut counted, module, &BTreeMap::new(), (arguments, input))?;
+    drive(&mut counted, module, &BTreeMap::new(), arguments, input)?;
     Ok(Profile::collect(module, &counted))
 }
 
@@ -158,7 +159,8 @@ fn drive(
     machine: &mut Machine,
     module: &Module,
     versions: &BTreeMap<Func, Chosen>,
-    (arguments, input): (&[String], &[u8]),
+    arguments: &[String],
+    input: &[u8],
 ) -> Result<u64, Box<dyn Error>> {
     let mut bases: BTreeMap<VersionId, (VersionId, &Speculative)> = BTreeMap::new();
     for (func, chosen) in versions {

@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     )?;
     for text in &args.profiled.programs {
         let (module, arguments) = program(text)?;
-        let of = |kept| measure(&module, &pipeline, kept, (&arguments, &input));
+        let of = |kept| measure(&module, &pipeline, kept, &arguments, &input);
         let [none, demand, all] = [of(Kept::Nothing)?, of(Kept::OnDemand)?, of(Kept::All)?];
         let [exits, lost] = demand.exits;
         writeln!(
@@ -100,24 +100,27 @@ fn measure(
     module: &Module,
     pipeline: &Pipeline,
     kept: Kept,
-    (arguments, input): (&[String], &[u8]),
+    arguments: &[String],
+    input: &[u8],
 ) -> Result<Figures, Box<dyn Error>> {
     let (mut figures, mut machine) = (Figures::default(), pins::machine(module)?);
     for (func, base) in module.defined() {
-        let function = version((module, func), base, (pipeline, kept), &mut figures)?;
+        let function = version(module, func, base, pipeline, kept, &mut figures)?;
         figures.size += function.inst_count();
         let version = machine.add_version(module, func, &function);
         machine.set_current(func, version);
     }
-    figures.instructions = finish(&mut machine, module, (arguments, input))?;
+    figures.instructions = finish(&mut machine, module, arguments, input)?;
     Ok(figures)
 }
 
 /// The version of a function, of one kind.
 fn version(
-    (module, func): (&Module, Func),
+    module: &Module,
+    func: Func,
     base: &Function,
-    (pipeline, kept): (&Pipeline, Kept),
+    pipeline: &Pipeline,
+    kept: Kept,
     figures: &mut Figures,
 ) -> Result<Function, Box<dyn Error>> {
     let states = states(func, base);
@@ -188,7 +191,8 @@ fn states(func: Func, base: &Function) -> FrameStates {
 fn finish(
     machine: &mut Machine,
     module: &Module,
-    (arguments, input): (&[String], &[u8]),
+    arguments: &[String],
+    input: &[u8],
 ) -> Result<u64, Box<dyn Error>> {
     let entry = module.lookup("_start").ok_or("the program has no _start")?;
     let mut host = host(arguments.to_vec(), input);

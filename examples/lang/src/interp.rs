@@ -259,7 +259,7 @@ impl Machine {
                 Left::Call { to, callee, args } => {
                     let closure = self.stack[frame.base + usize::from(callee)];
                     match self.callee(&mut host.heap(), closure, args, frame.depth + 1) {
-                        Ok(number) => self.call(host, (to, callee), number),
+                        Ok(number) => self.call(host, to, callee, number),
                         Err(thrown) => self.throw_here(host, thrown),
                     }
                 }
@@ -336,7 +336,8 @@ impl Machine {
     fn call(
         &mut self,
         host: &mut Host<'_, '_>,
-        (to, callee): (Reg, Reg),
+        to: Reg,
+        callee: Reg,
         number: u32,
     ) -> Result<Option<Word>, Failed> {
         let caller = *self.frames.last().expect("a frame is running");
@@ -348,7 +349,7 @@ impl Machine {
             let given = usize::from(self.program.protos[number as usize].params);
             self.profile[caller.proto as usize].calls[caller.pc as usize - 1].note(number);
             if let Some(func) = self.hot_callee(back, number, &args[..given])? {
-                let result = self.call_native(back, func, (closure, depth), &args[..given])?;
+                let result = self.call_native(back, func, closure, depth, &args[..given])?;
                 self.stack[caller.base + usize::from(to)] = result;
                 return Ok(None);
             }

@@ -56,7 +56,8 @@ impl Runtime {
     pub fn set_field(
         &self,
         heap: &mut Heap<'_>,
-        (of, name): (Word, u32),
+        of: Word,
+        name: u32,
         value: Word,
     ) -> Result<(), Thrown> {
         if tag_of(of) != tag::OBJECT {

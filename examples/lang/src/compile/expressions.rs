@@ -63,7 +63,7 @@ impl Compiler<'_> {
                 let operand = self.expr(inner)?;
                 self.emit(at, Op::Not(to, operand));
             }
-            ExprKind::Binary(op, a, b) => self.binary(at, *op, (a, b), to)?,
+            ExprKind::Binary(op, a, b) => self.binary(at, *op, a, b, to)?,
             ExprKind::Call(callee, args) => self.call(at, callee, args, to)?,
             ExprKind::Method(of, name, args) => {
                 let (function, receiver) = (self.register(at)?, self.register(at)?);
@@ -128,18 +128,12 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn binary(
-        &mut self,
-        at: Offset,
-        op: BinaryOp,
-        (a, b): (&Expr, &Expr),
-        to: Reg,
-    ) -> Compiled<()> {
+    fn binary(&mut self, at: Offset, op: BinaryOp, a: &Expr, b: &Expr, to: Reg) -> Compiled<()> {
         match op {
             // In a register of its own: the second operand may read the variable in `to`.
             BinaryOp::And | BinaryOp::Or if self.is_variable(to) => {
                 let own = self.register(at)?;
-                self.binary(at, op, (a, b), own)?;
+                self.binary(at, op, a, b, own)?;
                 self.emit(at, Op::Move(to, own));
             }
             BinaryOp::And | BinaryOp::Or => {
@@ -157,7 +151,7 @@ impl Compiler<'_> {
                 }
             }
             BinaryOp::Arith(arith) => {
-                let op = self.arith(arith, (a, b), to)?;
+                let op = self.arith(arith, a, b, to)?;
                 self.emit(at, op);
             }
         }
@@ -169,7 +163,7 @@ impl Compiler<'_> {
         Ok(if is_swapped { (y, x) } else { (x, y) })
     }
 
-    fn arith(&mut self, arith: Arith, (a, b): (&Expr, &Expr), to: Reg) -> Compiled<Op> {
+    fn arith(&mut self, arith: Arith, a: &Expr, b: &Expr, to: Reg) -> Compiled<Op> {
         let x = self.expr(a)?;
         if let (Arith::Add | Arith::Sub, ExprKind::Number(n)) = (arith, &b.kind)
             && *n == n.trunc()

@@ -124,7 +124,7 @@ impl Activation<'_> {
             // A field that is added changes the shape: no case for native code.
             self.note(of, site, name);
         }
-        self.runtime.set_field(&mut self.heap, (of, name), value)?;
+        self.runtime.set_field(&mut self.heap, of, name, value)?;
         self.note(of, site, name);
         Ok(())
     }

@@ -170,8 +170,7 @@ impl Machine {
                 let (base, states) = (Arc::new(lowered.function), Arc::new(lowered.states));
                 back.supply(func, Arc::clone(&base)).map_err(|error| failed(&error))?;
                 let compile = |native: &Native, back: &mut Callback<'_>, pipeline: &Pipeline| {
-                    let parts = (Arc::clone(&base), Arc::clone(&states));
-                    native.compile(back, func, parts, pipeline)
+                    native.compile(back, func, Arc::clone(&base), Arc::clone(&states), pipeline)
                 };
                 let plain = Pipeline::of(Vec::new());
                 let optimized = match native.tuning.is_optimizing {
@@ -213,7 +212,8 @@ impl Native {
         &self,
         back: &mut Callback<'_>,
         func: Func,
-        (base, states): (Arc<Function>, Arc<FrameStates>),
+        base: Arc<Function>,
+        states: Arc<FrameStates>,
         pipeline: &Pipeline,
     ) -> Made {
         let text = |error: &dyn std::fmt::Display| error.to_string();

@@ -423,12 +423,12 @@ impl<'a> Lower<'a> {
             Op::Jump(to) | Op::JumpBack(to) => self.edge(to),
             Op::JumpIf(a, to) => self.jump_if(a, to, true),
             Op::JumpUnless(a, to) => self.jump_if(a, to, false),
-            Op::JumpLt(a, b, to) => self.jump(Compare::Lt, (a, b), to, true),
-            Op::JumpNotLt(a, b, to) => self.jump(Compare::Lt, (a, b), to, false),
-            Op::JumpLe(a, b, to) => self.jump(Compare::Le, (a, b), to, true),
-            Op::JumpNotLe(a, b, to) => self.jump(Compare::Le, (a, b), to, false),
-            Op::JumpEq(a, b, to) => self.jump(Compare::Eq, (a, b), to, true),
-            Op::JumpNe(a, b, to) => self.jump(Compare::Eq, (a, b), to, false),
+            Op::JumpLt(a, b, to) => self.jump(Compare::Lt, a, b, to, true),
+            Op::JumpNotLt(a, b, to) => self.jump(Compare::Lt, a, b, to, false),
+            Op::JumpLe(a, b, to) => self.jump(Compare::Le, a, b, to, true),
+            Op::JumpNotLe(a, b, to) => self.jump(Compare::Le, a, b, to, false),
+            Op::JumpEq(a, b, to) => self.jump(Compare::Eq, a, b, to, true),
+            Op::JumpNe(a, b, to) => self.jump(Compare::Eq, a, b, to, false),
             Op::Not(d, a) => {
                 let holds = self.truth(a);
                 let not = self.e.op(Opcode::Eqz, Type::I32, &[holds]);
@@ -487,7 +487,7 @@ impl<'a> Lower<'a> {
         self.branch(holds, to, when);
     }
 
-    fn jump(&mut self, kind: Compare, (a, b): (Reg, Reg), to: Pc, when: bool) {
+    fn jump(&mut self, kind: Compare, a: Reg, b: Reg, to: Pc, when: bool) {
         if self.is_never() {
             return self.leave();
         }

@@ -235,7 +235,8 @@ impl Machine {
         &mut self,
         back: &mut Callback<'_>,
         func: Func,
-        (closure, depth): (Word, u32),
+        closure: Word,
+        depth: u32,
         args: &[Word],
     ) -> Result<Word, Failed> {
         let mut given = vec![closure, depth.into()];
@@ -441,7 +442,7 @@ impl Machine {
         let word = |index: u32| heap.word(OPERANDS + index * 8);
         let operands: Vec<Word> = (0..count).map(word).collect();
         if let Some(func) = self.hot_callee(back, number, &operands)? {
-            return self.call_native(back, func, (closure, depth), &operands);
+            return self.call_native(back, func, closure, depth, &operands);
         }
         let frame = Frame { proto: number, pc: 0, base: 0, closure, depth, result: 0 };
         self.activate(&mut Host::Native(back), frame, operands.into_iter().enumerate())

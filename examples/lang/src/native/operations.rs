@@ -142,24 +142,23 @@ impl Lower<'_> {
     /// Instructions that compute numbers.
     pub(super) fn numbers(&mut self, op: Op) {
         let [of_a, of_b] = self.kinds();
-        let pair = |a: Reg, b: Reg| (Operand::Register(a, of_a), Operand::Register(b, of_b));
+        let first = |a: Reg| Operand::Register(a, of_a);
+        let second = |b: Reg| Operand::Register(b, of_b);
         match op {
-            Op::Add(d, a, b) => self.arith(Arith::Add, d, pair(a, b)),
-            Op::Sub(d, a, b) => self.arith(Arith::Sub, d, pair(a, b)),
-            Op::Mul(d, a, b) => self.arith(Arith::Mul, d, pair(a, b)),
-            Op::AddInt(d, a, n) => {
-                self.arith(Arith::Add, d, (Operand::Register(a, of_a), Operand::Small(n)));
-            }
-            Op::Arith(arith, d, a, b) => self.arith(arith, d, pair(a, b)),
-            Op::Negate(d, a) => self.negate(d, Operand::Register(a, of_a)),
+            Op::Add(d, a, b) => self.arith(Arith::Add, d, first(a), second(b)),
+            Op::Sub(d, a, b) => self.arith(Arith::Sub, d, first(a), second(b)),
+            Op::Mul(d, a, b) => self.arith(Arith::Mul, d, first(a), second(b)),
+            Op::AddInt(d, a, n) => self.arith(Arith::Add, d, first(a), Operand::Small(n)),
+            Op::Arith(arith, d, a, b) => self.arith(arith, d, first(a), second(b)),
+            Op::Negate(d, a) => self.negate(d, first(a)),
             Op::ForNext(counter, end, to) => {
                 // Guards come before the counter changes: the frame that leaves has it as it was.
-                let (now, bound) = pair(counter, end);
+                let (now, bound) = (first(counter), second(end));
                 let is_int = self.is_int(now, bound);
                 if is_int && self.numeric(bound) == kind::INT {
                     let (now, bound) = (self.as_int(now), self.as_int(bound));
                     let one = self.e.int(1);
-                    let next = self.add_int((Opcode::Add, Opcode::SaddOverflows), now, one);
+                    let next = self.add_int(Opcode::Add, Opcode::SaddOverflows, now, one);
                     self.set_int(counter, next);
                     let less = self.e.op(Opcode::Slt, Type::I32, &[next, bound]);
                     return self.branch(less, to, true);
@@ -183,7 +182,7 @@ impl Lower<'_> {
     }
 
     /// Adds, subtracts or multiplies, guarded against overflow.
-    fn add_int(&mut self, (op, overflows): (Opcode, Opcode), a: Value, b: Value) -> Value {
+    fn add_int(&mut self, op: Opcode, overflows: Opcode, a: Value, b: Value) -> Value {
         // In this order, native code computes both with one addition and branches on its flag.
         let result = self.e.op(op, Type::I32, &[a, b]);
         let overflows = self.e.op(overflows, Type::I32, &[a, b]);
@@ -191,7 +190,7 @@ impl Lower<'_> {
         result
     }
 
-    fn arith(&mut self, arith: Arith, d: Reg, (a, b): (Operand, Operand)) {
+    fn arith(&mut self, arith: Arith, d: Reg, a: Operand, b: Operand) {
         let is_numeric = self.numeric(a) != 0 && self.numeric(b) != 0;
         let on_bits = arith.is_on_bits();
         // The flag of overflow says nothing of operations on bits.
@@ -222,10 +221,10 @@ impl Lower<'_> {
     fn int_arith(&mut self, arith: Arith, a: Value, b: Value) -> Value {
         let n = Type::I32;
         match arith {
-            Arith::Add => self.add_int((Opcode::Add, Opcode::SaddOverflows), a, b),
-            Arith::Sub => self.add_int((Opcode::Sub, Opcode::SsubOverflows), a, b),
+            Arith::Add => self.add_int(Opcode::Add, Opcode::SaddOverflows, a, b),
+            Arith::Sub => self.add_int(Opcode::Sub, Opcode::SsubOverflows, a, b),
             Arith::Mul => {
-                let product = self.add_int((Opcode::Mul, Opcode::SmulOverflows), a, b);
+                let product = self.add_int(Opcode::Mul, Opcode::SmulOverflows, a, b);
                 // A product of 0 is `-0` if a factor is negative.
                 let (zero, either) = (self.e.int(0), self.e.op(Opcode::Or, n, &[a, b]));
                 let is_negative = self.e.op(Opcode::Slt, n, &[either, zero]);
@@ -389,7 +388,7 @@ impl Lower<'_> {
                 self.e.store(element, 0, value);
                 self.e.b.jump(end, &[]);
                 self.e.place(outside);
-                let slow = self.append(header, (at, length), value, end);
+                let slow = self.append(header, at, length, value, end);
                 self.e.place(slow);
                 let operands = [array, index, a].map(|operand| self.reference(operand));
                 self.helper(Helper::SetIndex, &operands, &[]);
@@ -474,7 +473,8 @@ impl Lower<'_> {
     fn append(
         &mut self,
         header: Value,
-        (index, length): (Value, Value),
+        index: Value,
+        length: Value,
         value: Value,
         end: Block,
     ) -> Block {
@@ -543,7 +543,7 @@ impl Lower<'_> {
             (Builtin::Push, Some(tag::ARRAY)) => {
                 let (array, value) = (self.address(from, tag::ARRAY), self.word(from + 1));
                 let (length, end) = (self.e.load(Type::I32, array, 0), self.e.b.reserve_block());
-                let slow = self.append(array, (length, length), value, end);
+                let slow = self.append(array, length, length, value, end);
                 self.e.place(slow);
                 let index = self.e.boxed(length);
                 let index = self.e.reference(index);

@@ -184,7 +184,7 @@ fn execute(
         Helper::Concat => heap.concat(a, b),
         Helper::Compare => heap.compare(COMPARE[small(a)], b, c).map(boolean),
         Helper::GetField => runtime.field(heap, a, b as u32),
-        Helper::SetField => runtime.set_field(heap, (a, b as u32), c).map(|()| NIL),
+        Helper::SetField => runtime.set_field(heap, a, b as u32, c).map(|()| NIL),
         Helper::SetIndex => heap.set_index(a, b, c).map(|()| NIL),
         Helper::Object => heap.object(a as u32, b as u32),
         Helper::Cell => heap.cell(a),
