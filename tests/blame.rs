@@ -52,7 +52,7 @@ fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
     let unmapped = &made.expect("all levels were made").forward.unmapped;
     let lacking = unmapped.iter().find(|unmapped| unmapped.point == at).expect("no entry");
     let blame = lacking.blame.expect("the log names an action");
-    let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+    let mut test = Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
     let found = test.culprits((Side::Before, at), Level::Live, CulpritEffort::default());
     let Culprits::Found { culprits, .. } = found else { panic!("culprits are found") };
     let blame = told(&secured, blame);
@@ -118,7 +118,7 @@ fn searched(pipeline: &str, value: &str, effort: CulpritEffort) -> Culprits {
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse(pipeline).expect("known passes");
     let secured = secured(&module, base, &pipeline);
-    let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+    let mut test = Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
     test.culprits((Side::Before, before(base, value)), Level::Live, effort)
 }
 
@@ -173,7 +173,7 @@ fn a_constant_that_another_operation_takes_along_is_no_part_of_a_name() {
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse("licm").expect("known passes");
     let secured = secured(&module, base, &pipeline);
-    let mut test = Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+    let mut test = Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
     let at = before(base, "q");
     let found = test.culprits((Side::Before, at), Level::Live, CulpritEffort::default());
     let Culprits::Found { culprits, left_out } = found else { panic!("a culprit is found") };
@@ -217,7 +217,7 @@ fn the_checker_accepts_an_entry_without_the_culprits() {
         for (_, base) in module.defined() {
             let secured = secured(&module, base, &pipeline);
             let mut test =
-                Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+                Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
             for level in [Level::Live, Level::LiveE, Level::Alias, Level::Avail] {
                 for (side, unmapped) in some_lacking(&secured, level, 29) {
                     let at = (side, unmapped.point);
@@ -273,7 +273,7 @@ fn most_entries_come_back_without_the_action_that_the_log_suggests() {
             let secured = secured(&module, base, &pipeline);
             let actions = secured.derived.log.actions();
             let mut test =
-                Counterfactual::new(&module, (base, &secured.derived), &pipeline, Vec::new());
+                Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
             for level in [Level::Live, Level::Avail] {
                 for (side, unmapped) in some_lacking(&secured, level, 17) {
                     let action = unmapped.blame.expect("the log names an action");

@@ -10,7 +10,8 @@ use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Module, Point};
 use jit::{
-    Action, Config, Continuation, Engine, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm,
+    Action, Config, Continuation, Engine, HotLoop, RegionExits, RunError, Tier, Tiering,
+    TransitionKind, Vm,
 };
 use osier::driver::{
     self, CertifiedRegions, Derived, EnteredRegion, Vigilance, certify_regions, derive,
@@ -90,7 +91,8 @@ impl RegionPolicy {
         let (version, back) = (&one.derived.function, Arc::new(one.down().clone()));
         let entry = one.up().checked_entry(at).expect("a region has an entry");
         let engine = tier.engine().clone();
-        let into = engine.region(&module, (func, base, version), entry, (&back, cut));
+        let exits = RegionExits { back: &back, points: cut };
+        let into = engine.region(&module, func, base, version, entry, exits);
         let into = into.map_err(RunError::Continue)?;
         let actions = cut.iter().map(|_| Action::Interpret(Arc::clone(&back))).collect();
         tier.adopt(into.target(), actions).map_err(RunError::Link)?;
@@ -245,8 +247,8 @@ fn a_version_with_points_has_no_regions() {
         one.certified.regions.first_key_value().expect("a loop has an entry");
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
     let entry = one.up().checked_entry(at).expect("found before");
-    let of = (func, base, &one.derived.function);
-    let made = engine.region(&module, of, entry, (one.down(), cut));
+    let exits = RegionExits { back: one.down(), points: cut };
+    let made = engine.region(&module, func, base, &one.derived.function, entry, exits);
     assert!(made.expect_err("it has points").to_string().contains("points of its own"));
 }
 
@@ -315,17 +317,18 @@ fn a_region_needs_its_own_entry_and_ways_back() {
     let said = |made: Result<Arc<Continuation>, jit::ContinueError>| {
         made.expect_err("it does not fit").to_string()
     };
-    let of = (func, base, version);
+    let region = |source, exits| engine.region(&module, func, source, version, entry(), exits);
+    let exits = RegionExits { back, points: cut };
     let no_entry = [Point::before(version.first_inst(version.entry()))];
-    let made = engine.region(&module, of, entry(), (back, &no_entry));
+    let made = region(base, RegionExits { points: &no_entry, ..exits });
     assert!(said(made).contains("has no entry back"));
-    // The mapping up leads from a version other than the version that the run leaves.
-    let made = engine.region(&module, of, entry(), (forward, cut));
+    // The mapping up leads from another version than the one that the run leaves.
+    let made = region(base, RegionExits { back: forward, ..exits });
     assert!(matches!(made, Err(jit::ContinueError::OtherTarget { .. })));
-    let made = engine.region(&module, (func, version, version), entry(), (back, cut));
+    let made = region(version, exits);
     assert!(matches!(made, Err(jit::ContinueError::OtherSource { .. })));
     // The region can be compiled, and its target cannot be called.
-    let made = engine.region(&module, of, entry(), (back, cut)).expect("it fits");
+    let made = region(base, exits).expect("it fits");
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("it can");
     let actions = cut.iter().map(|_| Action::Ask).collect();
     assert_eq!(vm.install(made.target(), actions), Err(jit::LinkError::NotCallable));

@@ -7,6 +7,7 @@ use super::{Arguments, Report};
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Module, Point};
+use jit::RegionExits;
 use osier::driver::{NoObserver, Vigilance, certify_regions, derive};
 use osr::Level;
 use serde_json::json;
@@ -38,7 +39,8 @@ fn headers(base: &Function) -> BTreeSet<Point> {
 fn measure(
     arguments: &Arguments,
     module: &Arc<Module>,
-    (func, base): (Func, &Function),
+    func: Func,
+    base: &Function,
     rounds: usize,
 ) -> Result<FunctionTimes, Box<dyn Error>> {
     let pipeline = passes::parse("O2").map_err(|error| format!("{error:?}"))?;
@@ -62,8 +64,9 @@ fn measure(
         let entry = up.checked_entry(*at).ok_or("a region has an entry")?;
         let (mut region, mut rest, mut instructions) = (f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..rounds {
-            let of = (func, base, version);
-            let (seconds, made) = timed(|| engine.region(module, of, entry, (down, &one.cut)));
+            let exits = RegionExits { back: down, points: &one.cut };
+            let made = || engine.region(module, func, base, version, entry, exits);
+            let (seconds, made) = timed(made);
             (region, instructions) = (region.min(seconds), made?.instructions());
             let (seconds, made) = timed(|| engine.continuation(base, entry, &target));
             rest = rest.min(seconds);
@@ -97,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
         functions.sort_by_key(|(_, base)| std::cmp::Reverse(base.inst_count()));
         for (func, base) in functions.into_iter().take(FUNCTIONS) {
             let FunctionTimes { function, loops, headers } =
-                measure(arguments, &module, (func, base), rounds)?;
+                measure(arguments, &module, func, base, rounds)?;
             if loops.is_empty() {
                 continue;
             }

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> bool {
             let recipe =
                 Recipe { vigilance: Vigilance::Off, ..Recipe::new(&pipeline, &Level::ALL) };
             let secured = derive_certified(&module, base, &recipe, &mut NoObserver);
-            one_function((&module, base), (&secured, &pipeline), args, &mut prng, &mut rows);
+            one_function(&module, base, &secured, &pipeline, args, &mut prng, &mut rows);
         }
     }
     print(&rows).expect("standard output can be written");
@@ -124,14 +124,16 @@ fn module(path: &Path) -> Module {
 }
 
 fn one_function(
-    (module, base): (&Module, &Function),
-    (secured, pipeline): (&Secured, &Pipeline),
+    module: &Module,
+    base: &Function,
+    secured: &Secured,
+    pipeline: &Pipeline,
     args: &Args,
     prng: &mut Prng,
     rows: &mut Rows,
 ) {
     let given_up = secured.retried.given_up.iter().map(|given_up| given_up.numbers()).collect();
-    let mut test = Counterfactual::new(module, (base, &secured.derived), pipeline, given_up);
+    let mut test = Counterfactual::new(module, base, &secured.derived, pipeline, given_up);
     let picks =
         |prng: &mut Prng, share: f64| (prng.below(1 << 20) as f64) < share * (1 << 20) as f64;
     let mut sample: BTreeMap<Level, Vec<Lacking<'_>>> = BTreeMap::new();

@@ -183,7 +183,7 @@ fn forge(module: &Module, out: &Path, pipeline: &str, seed: u64) {
         let whole = prng.chance(if of_draft > MANY_ENTRIES { 3 } else { 35 });
         let (text, changed) = match whole {
             true => (garbled(&mut prng, versions, &draft, &left_out), of_draft),
-            false => damaged_entries(&mut prng, (base, &derived), draft, &left_out),
+            false => damaged_entries(&mut prng, base, &derived, draft, &left_out),
         };
         file += &text;
         functions += 1;
@@ -223,7 +223,8 @@ fn garbled(
 /// little damage.
 fn damaged_entries(
     prng: &mut Prng,
-    (base, derived): (&Function, &Derived),
+    base: &Function,
+    derived: &Derived,
     mut draft: Draft,
     left_out: &[Range<u64>],
 ) -> (String, usize) {

@@ -154,7 +154,7 @@ impl MappingReader<'_> {
             }
             let kept = words.list(|w, item| w.parse_entity(item))?;
             words.end()?;
-            let entry = self.frame_entry((point, kept), named)?;
+            let entry = self.frame_entry(point, kept, named)?;
             entries.push(Listed { line: words.line, point, entry });
         }
         match entries.len() == claimed {
@@ -169,7 +169,8 @@ impl MappingReader<'_> {
     /// Reads the rest of an entry out of the optimized version.
     fn frame_entry(
         &mut self,
-        (point, kept): (Point, Vec<Value>),
+        point: Point,
+        kept: Vec<Value>,
         named: &NamedVersions<'_>,
     ) -> Read<Entry> {
         let line = self.line();

@@ -71,9 +71,8 @@ impl InlinedVerdicts {
     /// Counts the verdict on an entry across the copy: `None` if the entry holds, or the differing
     /// part and its description.
     fn across(&mut self, (direction, line): (usize, usize), point: Point, found: DifferingPart) {
-        let place = (None, ACROSS[direction]);
         let reason = found.as_ref().map(|(reason, _)| *reason);
-        self.entries.push(EntryVerdict::new(place, point, reason));
+        self.entries.push(EntryVerdict::new(None, ACROSS[direction], point, reason));
         let Some((reason, what)) = found else {
             self.counts.held += 1;
             return;
@@ -135,7 +134,7 @@ pub fn recheck_copy(
             let out = out.iter().map(|listed| (ACROSS[1], listed.point));
             for (direction, point) in into.chain(out) {
                 *verdicts.counts.dropped.entry(NO_COPY.to_owned()).or_default() += 1;
-                verdicts.entries.push(EntryVerdict::new((None, direction), point, Some(NO_COPY)));
+                verdicts.entries.push(EntryVerdict::new(None, direction, point, Some(NO_COPY)));
             }
         }
     }
@@ -163,8 +162,9 @@ fn judged(
         verdicts.counts.held += mapping.len() as u64;
         rejected.iter().for_each(|(_, verdict)| verdicts.counts.count(verdict));
         let direction = directions.next().expect("a pair has two mappings");
-        let place = (Some(PAIR_NAMES[pair]), direction);
-        verdicts.entries.extend(EntryVerdict::of_mapping(place, &mapping, &rejected));
+        let pair = Some(PAIR_NAMES[pair]);
+        let entries = EntryVerdict::of_mapping(pair, direction, &mapping, &rejected);
+        verdicts.entries.extend(entries);
         mapping
     });
     verdicts.counts.points += (before.inst_count() + after.inst_count()) as u64;

@@ -24,7 +24,8 @@ pub struct EntryVerdict {
 
 impl EntryVerdict {
     pub(crate) fn new(
-        (pair, direction): (Option<&'static str>, &'static str),
+        pair: Option<&'static str>,
+        direction: &'static str,
         point: Point,
         refused_by: Option<&'static str>,
     ) -> EntryVerdict {
@@ -33,24 +34,27 @@ impl EntryVerdict {
 
     /// Like [`EntryVerdict::new`], from a verdict of the checker.
     pub(crate) fn of(
-        place: (Option<&'static str>, &'static str),
+        pair: Option<&'static str>,
+        direction: &'static str,
         point: Point,
         verdict: &Verdict,
     ) -> EntryVerdict {
         let refused_by = verdict.finding().map(|finding| finding.check.name());
-        EntryVerdict::new(place, point, refused_by)
+        EntryVerdict::new(pair, direction, point, refused_by)
     }
 
     /// The verdicts on the accepted entries of a mapping and on the others, ascending by point.
     pub(crate) fn of_mapping<'a>(
-        place: (Option<&'static str>, &'static str),
+        pair: Option<&'static str>,
+        direction: &'static str,
         accepted: &'a Mapping,
         rejected: &'a [(Point, Verdict)],
     ) -> impl Iterator<Item = EntryVerdict> + 'a {
         let accepted = accepted.points().map(|point| (point, Verdict::Holds));
         let mut all: Vec<(Point, Verdict)> = accepted.chain(rejected.iter().copied()).collect();
         all.sort_by_key(|(point, _)| *point);
-        all.into_iter().map(move |(point, verdict)| EntryVerdict::of(place, point, &verdict))
+        all.into_iter()
+            .map(move |(point, verdict)| EntryVerdict::of(pair, direction, point, &verdict))
     }
 
     /// The line of the verdict: the function, the pair of versions or `-`, the direction, the
@@ -69,7 +73,7 @@ impl EntryVerdict {
         for level in &certified.levels {
             for (direction, made) in DIRECTIONS.into_iter().zip([&level.forward, &level.backward]) {
                 let (accepted, rejected) = (&made.mapping, &made.rejected);
-                all.extend(EntryVerdict::of_mapping((None, direction), accepted, rejected));
+                all.extend(EntryVerdict::of_mapping(None, direction, accepted, rejected));
             }
         }
         all

@@ -238,7 +238,7 @@ impl MappingWriter<'_> {
         self.line(format_args!("entry {from} {to} {kept}"));
         // Any mapping can be written, forged ones included.
         let requires = (entry.requires != entry.reads()).then_some(&entry.requires[..]);
-        self.code(requires, (&entry.steps, &entry.replays), facts);
+        self.code(requires, &entry.steps, &entry.replays, facts);
         let mut same = unchanged(entry).peekable();
         for assign in &entry.assigns {
             if assign.is_identity() && same.next_if_eq(&assign.value).is_some() {
@@ -254,7 +254,8 @@ impl MappingWriter<'_> {
     pub(super) fn code(
         &mut self,
         requires: Option<&[Value]>,
-        (steps, replays): (&[Step], &[Replay]),
+        steps: &[Step],
+        replays: &[Replay],
         facts: &EntryFacts,
     ) {
         if let Some(requires) = requires {

@@ -224,12 +224,13 @@ impl MachineCode {
             sites: about.sites,
             lazy: about.lazy,
         };
-        code.announce(&about.piece);
+        let (name, kind) = &about.piece;
+        code.announce(name, *kind);
         Ok(code)
     }
 
     /// Tells the observers of this code.
-    fn announce(&self, (name, kind): &(String, PieceKind)) {
+    fn announce(&self, name: &str, kind: PieceKind) {
         if self.observers.is_empty() {
             return;
         }
@@ -237,7 +238,7 @@ impl MachineCode {
         // The slice ends before the code can be freed, since `self` is borrowed.
         let bytes = unsafe { std::slice::from_raw_parts(self.entry(), self.range.len()) };
         let parts = self.parts();
-        let piece = Piece { name, kind: *kind, address: self.range.start, bytes, parts: &parts };
+        let piece = Piece { name, kind, address: self.range.start, bytes, parts: &parts };
         self.observers.iter().for_each(|observer| observer.added(&piece));
     }
 

@@ -68,6 +68,7 @@ pub use direct::{
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};
 pub use observe::{CodeObserver, CodeSource, Piece, PieceKind, PiecePart, SourcePlace};
+pub use region::RegionExits;
 pub use resume::{Condition, PointSpec};
 pub use sys::Unsupported;
 pub use version::{Continuation, Version, VersionSpec};

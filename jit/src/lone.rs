@@ -72,7 +72,8 @@ impl Engine {
     fn without_code(
         &self,
         module: &Arc<Module>,
-        (func, function): (Func, Function),
+        func: Func,
+        function: Function,
         code: Arc<MachineCode>,
         sites: Option<Arc<InlinedSites>>,
     ) -> Arc<Version> {

@@ -40,7 +40,8 @@ impl Engine {
     /// The errors of [`Engine::continuation`].
     pub fn probe(
         &self,
-        (func, source): (Func, &Function),
+        func: Func,
+        source: &Function,
         entry: CheckedEntry<'_>,
         target: &Version,
     ) -> Result<Arc<Continuation>, ContinueError> {

@@ -13,15 +13,23 @@ use std::sync::{Arc, Mutex};
 use transition::VersionKey;
 use transition::mapping::Mapping;
 
+/// Where runs leave the code of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionExits<'a> {
+    /// The mapping by which a run goes back.
+    pub back: &'a Mapping,
+    /// The points at which it does, each with an entry of `back` (`osr::LoopRegion::cut`).
+    pub points: &'a [Point],
+}
+
 impl Engine {
-    /// Compiles the code of a version behind an accepted entry, up to the points at which a run
-    /// goes back: a region instead of the rest of the function. The run goes back by the mapping
-    /// `back`, which was accepted together with `entry`. `cut` lists points with an entry of `back`
-    /// (`osr::LoopRegion::cut`). Each becomes an OSR point that always fires, so the code behind it
-    /// is left out.
+    /// Compiles the code of a version behind an accepted entry, up to some points at which a run
+    /// goes back: a region instead of the rest of the function. The mapping back was accepted
+    /// together with `entry`. Each of the points becomes an OSR point that always fires, so the
+    /// code behind it is left out.
     ///
     /// The target of the continuation is no version that calls may run. Adopt it
-    /// ([`crate::Vm::adopt`], [`crate::Tier::adopt`]) with one action for each point of `cut`, in
+    /// ([`crate::Vm::adopt`], [`crate::Tier::adopt`]) with one action for each of the points, in
     /// order, before a run enters it: [`crate::Action::Interpret`], say. To enter the loop again
     /// after an exit, a policy asks with [`crate::Tier::ask_again`].
     ///
@@ -31,17 +39,19 @@ impl Engine {
     /// keeps a copy of the version.
     ///
     /// # Errors
-    /// - [`ContinueError::OtherSource`] and [`ContinueError::OtherTarget`] if the entry or `back`
-    ///   belongs to other versions.
+    /// - [`ContinueError::OtherSource`] and [`ContinueError::OtherTarget`] if the entry or the
+    ///   mapping back is of other versions.
     /// - [`ContinueError::NotBuilt`] if a point has no entry back, the version has points of its
     ///   own, or the entry does not fit the versions.
     /// - [`ContinueError::Compile`] if code generation fails.
     pub fn region(
         &self,
         module: &Arc<Module>,
-        (func, source, version): (Func, &Function, &Function),
+        func: Func,
+        source: &Function,
+        version: &Function,
         entry: CheckedEntry<'_>,
-        (back, cut): (&Mapping, &[Point]),
+        RegionExits { back, points: cut }: RegionExits<'_>,
     ) -> Result<Arc<Continuation>, ContinueError> {
         let function = || source.name().to_owned();
         let not_built = |what: String| ContinueError::NotBuilt { function: function(), what };

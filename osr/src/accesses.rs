@@ -70,7 +70,8 @@ pub(crate) fn accessed(
 /// The accesses of `q` that cannot trap, by the index of the instruction. Cost: near linear in its
 /// instructions.
 pub(crate) fn harmless_accesses(
-    (q, runs): (&Analyzed<'_>, &RunGraph),
+    q: &Analyzed<'_>,
+    runs: &RunGraph,
     facts: &Facts,
     least: &LeastSizes,
 ) -> FixedBitSet {

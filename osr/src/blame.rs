@@ -67,14 +67,16 @@ impl Lack {
 /// The actions to suspect, the likeliest first. At most `most` of them come from uses. `known` has
 /// the uses of values looked at before.
 pub(crate) fn suspects(
-    (pair, from): (&VersionPair<'_>, Side),
-    (lack, most): (Lack, usize),
+    pair: &VersionPair<'_>,
+    from: Side,
+    lack: Lack,
+    most: usize,
     known: &mut KnownUses,
 ) -> Suspects {
     let first = &pair.facts.first;
     let mut suspects = match (lack.reason, lack.value) {
         (Reason::Effect, _) => first.on_effects().map(|at| at as u32).into_iter().collect(),
-        (_, Some(value)) => UseWalk::new((pair, from), lack.point, known).of_value(
+        (_, Some(value)) => UseWalk::new(pair, from, lack.point, known).of_value(
             value,
             lack.reason == Reason::NotLive,
             most,
@@ -184,7 +186,8 @@ struct UseWalk<'a, 'v> {
 
 impl<'a, 'v> UseWalk<'a, 'v> {
     fn new(
-        (pair, from): (&'a VersionPair<'v>, Side),
+        pair: &'a VersionPair<'v>,
+        from: Side,
         point: Point,
         known: &'a mut KnownUses,
     ) -> UseWalk<'a, 'v> {

@@ -201,8 +201,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
     /// exhausted its budget may find more with another budget.
     pub(crate) fn carry_kept(
         &mut self,
-        (lost, kept): (&[Value], &BTreeSet<Value>),
-        (nodes, given_up): (usize, usize),
+        lost: &[Value],
+        kept: &BTreeSet<Value>,
+        nodes: usize,
+        given_up: usize,
     ) {
         if self.carried.is_plain && !self.is_out_of_nodes() {
             let nodes = nodes - self.nodes_left();

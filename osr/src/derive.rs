@@ -483,7 +483,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
             && !(here.is_live(m) || (self.p.f.has_value(m) && self.may_read(here, m)))
         {
             true => None,
-            false => self.usable(here.alternative_of(self.p, m)?),
+            false => {
+                let (alternative, least) = here.alternative_of(self.p, m)?;
+                self.usable(alternative, least)
+            }
         };
         let mut visit = |alternative: Option<Alternative>| -> ControlFlow<T> {
             alternative.map_or(ControlFlow::Continue(()), &mut visit)
@@ -519,7 +522,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// An alternative that this level may use.
-    fn usable(&self, (alternative, least): (Alternative, Level)) -> Option<Alternative> {
+    fn usable(&self, alternative: Alternative, least: Level) -> Option<Alternative> {
         self.note(least);
         (self.level >= least).then_some(alternative)
     }

@@ -13,9 +13,16 @@ use std::collections::BTreeSet;
 use transition::ascending::missing;
 use transition::mapping::{Assign, EntryParts, Operand, Replay, Step};
 
-/// The cost of an entry, compared in this order: kept values that are not arguments, kept
-/// arguments, size of the compensation code (steps, replays, and values assigned from another id).
-pub(crate) type DerivationCost = (usize, usize, usize);
+/// The cost of an entry, compared in the order of the fields.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct DerivationCost {
+    /// Kept values that are not arguments.
+    pub(crate) kept: usize,
+    /// Kept arguments.
+    pub(crate) arguments: usize,
+    /// The size of the compensation code: steps, replays, and values assigned from another id.
+    pub(crate) size: usize,
+}
 
 /// The writes that an entry replays, in order.
 pub(crate) type Replays<'g> = std::borrow::Cow<'g, [Inst]>;
@@ -97,10 +104,10 @@ impl<'g> EntryGoal<'g> {
         &self,
         p: &Analyzed<'_>,
         here: &SourcePoint,
-        (fewest, arguments, size): DerivationCost,
+        cost: DerivationCost,
     ) -> bool {
-        (fewest, arguments) == (0, 0)
-            && self.has_odd(p, here, size.saturating_sub(self.replays.len()))
+        (cost.kept, cost.arguments) == (0, 0)
+            && self.has_odd(p, here, cost.size.saturating_sub(self.replays.len()))
     }
 
     /// Whether no entry for this goal that keeps values costs less than this, given the values that
@@ -109,11 +116,11 @@ impl<'g> EntryGoal<'g> {
         &self,
         p: &Analyzed<'_>,
         here: &SourcePoint,
-        (kept, arguments, size): DerivationCost,
+        cost: DerivationCost,
         lost: &[Value],
     ) -> bool {
-        let odd = (size + kept).saturating_sub(self.replays.len());
-        arguments == 0
+        let odd = (cost.size + cost.kept).saturating_sub(self.replays.len());
+        cost.arguments == 0
             && !lost.is_empty()
             && lost.iter().all(|value| self.wants(p, here, *value))
             && self.has_odd(p, here, odd)
@@ -140,7 +147,7 @@ impl<'g> EntryGoal<'g> {
     /// A cost that no entry for this goal undercuts.
     pub(crate) fn least_cost(&self) -> DerivationCost {
         let odd = self.odd.get().map_or(self.least_odd, |odd| odd.len());
-        (0, 0, odd + self.replays.len())
+        DerivationCost { kept: 0, arguments: 0, size: odd + self.replays.len() }
     }
 
     /// The empty entry: it copies every value to its own id.
@@ -171,7 +178,8 @@ pub(crate) type Derivation = Vec<u32>;
 pub(crate) fn derive(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
-    (goal, is_blamed): (&EntryGoal<'_>, bool),
+    goal: &EntryGoal<'_>,
+    is_blamed: bool,
     derived: &mut Derivation,
 ) -> Result<(), Value> {
     derived.clear();
@@ -208,9 +216,11 @@ impl LastKept {
     /// budget, as [`derive_keeping`] does.
     pub(crate) fn is_no_better(
         &self,
-        (deriver, keeper): (&mut Deriver<'_, '_>, &Deriver<'_, '_>),
+        deriver: &mut Deriver<'_, '_>,
+        keeper: &Deriver<'_, '_>,
         here: &SourcePoint,
-        (goal, least): (&EntryGoal<'_>, Option<DerivationCost>),
+        goal: &EntryGoal<'_>,
+        least: Option<DerivationCost>,
     ) -> bool {
         let Some(lost) = &self.lost else { return false };
         least.is_some_and(|least| least <= least_keeping_cost(deriver, here, goal, lost))
@@ -236,8 +246,8 @@ pub(crate) fn least_keeping_cost(
 ) -> DerivationCost {
     let forced = forced_values(deriver, here, lost).len();
     // A kept value may be provided under its own id, at no further cost.
-    let (_, _, size) = goal.least_cost();
-    (forced, 0, size.saturating_sub(forced))
+    let least = goal.least_cost();
+    DerivationCost { kept: forced, size: least.size.saturating_sub(forced), ..least }
 }
 
 /// Like [`least_keeping_cost`], given a known entry from the same source point, its cost, and the
@@ -247,20 +257,25 @@ pub(crate) fn least_keeping_cost(
 pub(crate) fn least_cost_of_more(
     goal: &EntryGoal<'_>,
     lost: &[Value],
-    (known, fewer): (DerivationCost, &[Value]),
+    known: DerivationCost,
+    fewer: &[Value],
 ) -> DerivationCost {
     let is_more = !fewer.is_empty() && fewer.iter().all(|value| lost.contains(value));
-    let kept = if is_more { known.0 } else { 0 };
-    (kept, 0, goal.least_cost().2.saturating_sub(kept))
+    let kept = if is_more { known.kept } else { 0 };
+    let least = goal.least_cost();
+    DerivationCost { kept, size: least.size.saturating_sub(kept), ..least }
 }
 
 /// Derives every value that an entry needs. `deriver` keeps nothing and has found the values that
 /// are lost; `keeper` then reads the values that have to be kept. `last` describes the last landing
 /// point tried from the same source point.
 pub(crate) fn derive_keeping(
-    (deriver, keeper): (&mut Deriver<'_, '_>, &mut Deriver<'_, '_>),
-    (here, last): (&SourcePoint, &mut LastKept),
-    (goal, lost): (&EntryGoal<'_>, LostValues),
+    deriver: &mut Deriver<'_, '_>,
+    keeper: &mut Deriver<'_, '_>,
+    here: &SourcePoint,
+    last: &mut LastKept,
+    goal: &EntryGoal<'_>,
+    lost: LostValues,
     derived: &mut Derivation,
 ) -> Result<(), Obstacle> {
     derived.clear();
@@ -278,7 +293,7 @@ pub(crate) fn derive_keeping(
                 None => {
                     let found = kept_values(deriver, here, &lost);
                     let kept = found.ok_or_else(|| unkeepable(deriver, here, &lost))?;
-                    deriver.carry_kept((&lost, &kept), (nodes, given_up));
+                    deriver.carry_kept(&lost, &kept, nodes, given_up);
                     kept
                 }
             },
@@ -317,7 +332,8 @@ pub(crate) fn cost(
     kept.sort_unstable();
     kept.dedup();
     let arguments = kept.iter().filter(|v| deriver.p.is_argument(**v)).count();
-    (kept.len() - arguments, arguments, steps + goal.replays.len() + copies)
+    let size = steps + goal.replays.len() + copies;
+    DerivationCost { kept: kept.len() - arguments, arguments, size }
 }
 
 /// The values provided from anything but the same id of the source version.
@@ -341,7 +357,8 @@ pub(crate) fn changed<'d>(
 pub(crate) fn assemble<'g>(
     deriver: &mut Deriver<'_, '_>,
     here: &SourcePoint,
-    (goal, size): (&EntryGoal<'g>, usize),
+    goal: &EntryGoal<'g>,
+    size: usize,
     derived: &Derivation,
 ) -> EntryParts<'g> {
     let EntryGoal { target, needed, replays, .. } = goal;

@@ -148,7 +148,7 @@ impl<'v> VersionGraph<'v> {
         level: Level,
         demand: Demand,
     ) -> Result<VersionGraph<'v>, EdgeError> {
-        VersionGraph::build_across(tree, pairs, &[], (level, demand))
+        VersionGraph::build_across(tree, pairs, &[], level, demand)
     }
 
     /// As [`VersionGraph::build`], with copies that transitions go across. Entries provide for
@@ -165,7 +165,8 @@ impl<'v> VersionGraph<'v> {
         tree: &'v VersionTree,
         pairs: &[(Version, Version)],
         copies: &[CopyLink<'_>],
-        (level, demand): (Level, Demand),
+        level: Level,
+        demand: Demand,
     ) -> Result<VersionGraph<'v>, EdgeError> {
         let mut prepared = Vec::new();
         for &(before, after) in pairs {
@@ -225,7 +226,7 @@ impl<'v> VersionGraph<'v> {
         let armed: Vec<ExtraUses> =
             versions.iter().map(|version| armed_uses(tree, *version)).collect();
         let outer = OuterUses { links: &links, armed: &armed };
-        let made = make(&analyzed, &arrows, outer, &plain, (demand, level));
+        let made = make(&analyzed, &arrows, outer, &plain, demand, level);
         let edges = arrows.iter().zip(made).map(|(arrow, made)| {
             let (from, to) = (versions[arrow.source], versions[arrow.target]);
             built(from, to, arrow.pair, made.synthesized)
@@ -340,7 +341,8 @@ impl<'v> VersionGraph<'v> {
     /// When the tree lacks one of the versions.
     pub fn insert(
         &mut self,
-        (from, to): (Version, Version),
+        from: Version,
+        to: Version,
         mapping: Mapping,
         anchors: BTreeSet<Inst>,
     ) -> Result<Vec<(usize, Point)>, EdgeError> {

@@ -67,7 +67,7 @@ pub(crate) fn landing_candidates(
         .filter_map(|at| Some((pair.aim(from, *at), p.paths.end(p.f, at.inst())?.anchor)));
     // With fewer values to provide, more points are tried, and among them all that are tried with
     // more values (`fewer_landing_points_are_among_more`).
-    let tried = |(at, anchor)| landings_to_try((&q.paths, places), anchor, (at, None), |_| 0);
+    let tried = |(at, anchor)| landings_to_try(&q.paths, places, anchor, at, None, |_| 0);
     ends.flat_map(tried).collect()
 }
 
@@ -78,9 +78,11 @@ pub(crate) fn landing_candidates(
 /// the gap is. If only some points are allowed, the other points do not count; then each point of
 /// the gap costs a test.
 pub(crate) fn landings_to_try(
-    (paths, places): (&Paths, &OwnPlaces),
+    paths: &Paths,
+    places: &OwnPlaces,
     anchor: Inst,
-    (source, allowed): (Point, Option<&BTreeSet<Point>>),
+    source: Point,
+    allowed: Option<&BTreeSet<Point>>,
     values: impl Fn(Point) -> usize,
 ) -> Vec<Point> {
     let landings = paths.landings(anchor);

@@ -42,7 +42,8 @@ pub(crate) type ExtraUses = BTreeMap<Inst, Vec<Value>>;
 /// only entries with kept values add uses. Returns whether a use is new.
 pub(crate) fn add_unlive(
     mapping: &Mapping,
-    (in_run, is_text): (&LiveTable, bool),
+    in_run: &LiveTable,
+    is_text: bool,
     uses: &mut ExtraUses,
 ) -> bool {
     let mut grew = false;

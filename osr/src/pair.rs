@@ -289,8 +289,8 @@ impl<'v> VersionPair<'v> {
     /// The actions of the log to suspect for a point without an entry, by index, the likeliest
     /// first: [`Unmapped::blame`] is the first of them. A few at most.
     pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
-        let lack = (Lack::of(unmapped), MAX_SUSPECTS);
-        let suspects = suspects((self, from), lack, &mut BTreeMap::new());
+        let (lack, known) = (Lack::of(unmapped), &mut BTreeMap::new());
+        let suspects = suspects(self, from, lack, MAX_SUSPECTS, known);
         suspects.into_iter().map(|at| at as usize).collect()
     }
 
@@ -308,8 +308,8 @@ impl<'v> VersionPair<'v> {
     /// leave `from`.
     pub(crate) fn traps(&self, from: Side) -> &Traps {
         let (p, q) = (self.source(from), self.target(from));
-        let known = (&self.facts, &self.least);
-        self.traps[from.other()].get_or_init(|| Traps::new(p, q, known, &self.anchors))
+        let new = || Traps::new(p, q, &self.facts, &self.least, &self.anchors);
+        self.traps[from.other()].get_or_init(new)
     }
 
     /// The places of the points of the version on side `from` in the other version.

@@ -81,8 +81,7 @@ pub(crate) fn first_round(
 ) {
     let Some(first) = searches.first() else { return };
     let first = &first.planner;
-    let places = (first.staying, first.allowed);
-    let mut planner = Planner::new(first.pair, first.from, places);
+    let mut planner = Planner::new(first.pair, first.from, first.staying, first.allowed);
     for &point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
@@ -93,7 +92,7 @@ pub(crate) fn first_round(
                 searches.iter_mut().for_each(insert);
             }
             Ok(LandingPlan::Landings(goals, barred)) => {
-                first_round_at(searches, point, (&planner.here, &goals, barred.as_ref()));
+                first_round_at(searches, point, &planner.here, &goals, barred.as_ref());
             }
         }
     }
@@ -103,7 +102,9 @@ pub(crate) fn first_round(
 fn first_round_at(
     searches: &mut [Search<'_, '_>],
     point: Point,
-    (here, goals, barred): (&SourcePoint, &[EntryGoal<'_>], Option<&Obstacle>),
+    here: &SourcePoint,
+    goals: &[EntryGoal<'_>],
+    barred: Option<&Obstacle>,
 ) {
     // The result of the level below, and the index of the search that found it.
     let mut below: Option<(usize, Level, Result<SharedEntry, Obstacle>)> = None;
@@ -138,7 +139,7 @@ impl<'a, 'v> Search<'a, 'v> {
     /// A search without entries, at the points that an arrow requests.
     pub(crate) fn new(arrow: &Arrow<'a, 'v>, level: Level) -> Search<'a, 'v> {
         let Arrow { pair, from, asked, staying, landings, .. } = *arrow;
-        let planner = Planner::new(pair, from, (staying, landings));
+        let planner = Planner::new(pair, from, staying, landings);
         let (p, q) = (planner.p, planner.q);
         Search {
             asked,
@@ -289,8 +290,8 @@ impl<'a, 'v> Search<'a, 'v> {
             if at > 0 && goal.costs_as(&goals[at - 1]) {
                 continue;
             }
-            let blamed = (goal, obstacle.is_none());
-            match entry::derive(&mut self.deriver, here, blamed, &mut derived) {
+            let is_blamed = obstacle.is_none();
+            match entry::derive(&mut self.deriver, here, goal, is_blamed, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
                     // an obstacle.
@@ -309,8 +310,8 @@ impl<'a, 'v> Search<'a, 'v> {
                 }
             }
         }
-        let ((.., size), at, derived) = best.ok_or(obstacle)?;
-        let entry = entry::assemble(&mut self.deriver, here, (&goals[at], size), &derived);
+        let (cost, at, derived) = best.ok_or(obstacle)?;
+        let entry = entry::assemble(&mut self.deriver, here, &goals[at], cost.size, &derived);
         Ok(SharedEntry::made(entry, self.mapping.store()))
     }
 
@@ -342,8 +343,8 @@ impl<'a, 'v> Search<'a, 'v> {
             // A landing point of the same cost as the landing point before is no better.
             if at > 0 && goal.costs_as(&goals[at - 1]) {
                 let least = best.as_ref().map(|(least, _)| *least);
-                let derivers = (&mut self.deriver, &self.keeper);
-                if !is_tried || last.is_no_better(derivers, here, (goal, least)) {
+                let (deriver, keeper) = (&mut self.deriver, &self.keeper);
+                if !is_tried || last.is_no_better(deriver, keeper, here, goal, least) {
                     continue;
                 }
             }
@@ -352,7 +353,7 @@ impl<'a, 'v> Search<'a, 'v> {
             if let Some((best, _)) = &best {
                 let deriver = &mut self.deriver;
                 let least = entry::least_keeping_cost(deriver, here, goal, &lost)
-                    .max(entry::least_cost_of_more(goal, &lost, (*best, &best_lost)));
+                    .max(entry::least_cost_of_more(goal, &lost, *best, &best_lost));
                 if *best <= least {
                     is_tried = false;
                     continue;
@@ -360,13 +361,13 @@ impl<'a, 'v> Search<'a, 'v> {
             }
             is_tried = true;
             let all_lost = lost.clone();
-            let derivers = (&mut self.deriver, &mut self.keeper);
-            match entry::derive_keeping(derivers, (here, &mut last), (goal, lost), &mut derived) {
+            let (deriver, keeper, last) = (&mut self.deriver, &mut self.keeper, &mut last);
+            match entry::derive_keeping(deriver, keeper, here, last, goal, lost, &mut derived) {
                 Ok(()) => {
                     let cost = entry::cost(&mut self.keeper, here, goal, &derived);
                     if is_better(cost, best.as_ref().map(|(least, _)| *least)) {
-                        let goal = (goal, cost.2);
-                        let entry = entry::assemble(&mut self.keeper, here, goal, &derived);
+                        let keeper = &mut self.keeper;
+                        let entry = entry::assemble(keeper, here, goal, cost.size, &derived);
                         best = Some((cost, entry));
                         best_lost = all_lost;
                     }
@@ -385,7 +386,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut known = KnownUses::new();
         let blamed = |(point, Obstacle { reason, value, inst }): (Point, Obstacle)| {
             let lack = Lack { point, reason, value, inst };
-            let suspects = suspects((pair, from), (lack, 1), &mut known);
+            let suspects = suspects(pair, from, lack, 1, &mut known);
             let blame = suspects.first().map(|at| *at as usize);
             Unmapped { point, reason, value, inst, blame }
         };
@@ -399,7 +400,8 @@ impl<'a, 'v> Planner<'a, 'v> {
     fn new(
         pair: &'a VersionPair<'v>,
         from: Side,
-        (staying, allowed): (Option<&'a BTreeSet<Point>>, Option<&'a BTreeSet<Point>>),
+        staying: Option<&'a BTreeSet<Point>>,
+        allowed: Option<&'a BTreeSet<Point>>,
     ) -> Planner<'a, 'v> {
         let (p, q) = (pair.source(from), pair.target(from));
         let (here, passed_traps) = (SourcePoint::default(), RefCell::default());
@@ -423,15 +425,15 @@ impl<'a, 'v> Planner<'a, 'v> {
         let end = self.path_end(point)?;
         // Must precede every question to the derivers: they look values up in `here`, in terms of
         // this source point and the jumps on its path.
-        self.here.enter((p, &self.pair.facts), point, live.live(point), &end.jumps);
+        self.here.enter(p, &self.pair.facts, point, live.live(point), &end.jumps);
         let mut barred = None;
         let mut goals: Vec<EntryGoal<'g>> = Vec::new();
         let values = |at: Point| needed.live(at).len();
-        let gap = (&q.paths, self.pair.own_places(self.from));
+        let (paths, places) = (&q.paths, self.pair.own_places(self.from));
         let aim = self.pair.aim(self.from, point);
-        let mut targets = landings_to_try(gap, end.anchor, (aim, self.allowed), values);
+        let mut targets = landings_to_try(paths, places, end.anchor, aim, self.allowed, values);
         if self.staying.is_some_and(|staying| staying.contains(&point)) {
-            targets = landings_to_try(gap, end.anchor, (point, None), values);
+            targets = landings_to_try(paths, places, end.anchor, point, None, values);
             targets.retain(|target| *target == point);
         }
         for target in targets {
@@ -551,7 +553,7 @@ impl<'a, 'v> Planner<'a, 'v> {
         let noted = &mut *self.passed_traps.borrow_mut();
         // A witness under any id of its class shows that the source version has passed the trap. It
         // is looked up in terms of the path, since a witness behind the jump counts as well.
-        self.pair.traps(self.from).skipped(q, target, (from, noted), |w| {
+        self.pair.traps(self.from).skipped(q, target, from, noted, |w| {
             // A load ahead on the path has not passed, though its contents can be had.
             !matches!(self.here.look_up(p, w), Here::Member(_) | Here::Absent)
         })

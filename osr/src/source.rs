@@ -65,7 +65,8 @@ impl SourcePoint {
     /// Moves to another point, whose path takes `jumps`. `live` are the values live there.
     pub(crate) fn enter(
         &mut self,
-        (p, facts): (&Analyzed<'_>, &Facts),
+        p: &Analyzed<'_>,
+        facts: &Facts,
         point: Point,
         live: &[Value],
         jumps: &[TakenJump],
@@ -84,7 +85,7 @@ impl SourcePoint {
         self.live_values.extend_from_slice(live);
         let mut from = point.inst();
         for jump in jumps.iter() {
-            from = self.cross((p, facts), from, jump);
+            from = self.cross(p, facts, from, jump);
         }
     }
 
@@ -111,7 +112,7 @@ impl SourcePoint {
     /// instruction of the next block. An operation that may trap or reads memory is not executed:
     /// the target version has not reached it either. Another member of its class may stand for its
     /// result (`tests/oir/osr/a_load_on_the_path_is_an_earlier_one.oir`).
-    fn cross(&mut self, (p, facts): (&Analyzed<'_>, &Facts), from: Inst, jump: &TakenJump) -> Inst {
+    fn cross(&mut self, p: &Analyzed<'_>, facts: &Facts, from: Inst, jump: &TakenJump) -> Inst {
         let mut at = Some(near_end(p, from, jump.edges[0].inst));
         while let Some(inst) = at.filter(|i| *i != jump.edges[0].inst) {
             let data = p.f.inst(inst);
@@ -126,7 +127,7 @@ impl SourcePoint {
             for value in &data.results {
                 let here = match runs {
                     true => Here::Rest(self.rest.len() as u32),
-                    false => self.member((p, facts), *value),
+                    false => self.member(p, facts, *value),
                 };
                 self.bindings.insert(*value, here);
             }
@@ -163,7 +164,7 @@ impl SourcePoint {
 
     /// The member of a value's class that the entry has at the source point, for a value that the
     /// path defines at the place it has reached.
-    fn member(&self, (p, facts): (&Analyzed<'_>, &Facts), value: Value) -> Here {
+    fn member(&self, p: &Analyzed<'_>, facts: &Facts, value: Value) -> Here {
         let chain = facts.chain(value, p.side);
         let has = |member: &Value| {
             p.f.has_value(*member) && self.readable(p, *member) == Here::Value(*member)

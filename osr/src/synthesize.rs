@@ -113,7 +113,7 @@ fn levels_at(
     arrows.after.asked = Some(&asked.after);
     let plain = PlainLiveness::at_points(pair, pair.demand, asked);
     let arrows: Vec<Arrow<'_, '_>> = arrows.into_iter().collect();
-    make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, levels))
+    make_levels(&versions, &arrows, OuterUses::NONE, &plain, pair.demand, levels)
 }
 
 /// The mappings of both directions, and their level.
@@ -164,8 +164,7 @@ fn whole_levels(
 ) -> Vec<LevelResult> {
     let versions: Vec<&Analyzed<'_>> = pair.versions.iter().collect();
     let arrows: Vec<Arrow<'_, '_>> = Arrow::both_ways(pair, Pair::new(0, 1)).into_iter().collect();
-    let mut made =
-        make_levels(&versions, (&arrows, OuterUses::NONE), &plain, (pair.demand, levels));
+    let mut made = make_levels(&versions, &arrows, OuterUses::NONE, &plain, pair.demand, levels);
     drop(plain);
     let is_left = |(_, result): &(&Level, &LevelResult)| result.is_too_long;
     let left: Vec<Level> =
@@ -242,18 +241,21 @@ pub(crate) fn make<'p, 'v>(
     arrows: &[Arrow<'p, 'v>],
     outer: OuterUses<'_, '_>,
     plain: &[Option<PlainLiveness>],
-    (demand, level): (Demand, Level),
+    demand: Demand,
+    level: Level,
 ) -> Vec<SearchResult> {
-    let mut made = make_levels(versions, (arrows, outer), plain, (demand, &[level]));
+    let mut made = make_levels(versions, arrows, outer, plain, demand, &[level]);
     made.pop().expect("one level was made").mappings
 }
 
 /// As [`make`], at several levels, the lowest first.
 fn make_levels<'p, 'v>(
     versions: &[&Analyzed<'v>],
-    (arrows, outer): (&[Arrow<'p, 'v>], OuterUses<'_, '_>),
+    arrows: &[Arrow<'p, 'v>],
+    outer: OuterUses<'_, '_>,
     plain: &[Option<PlainLiveness>],
-    (demand, levels): (Demand, &[Level]),
+    demand: Demand,
+    levels: &[Level],
 ) -> Vec<LevelResult> {
     let live = |v: usize, uses: &ExtraUses| match &plain[v].as_ref()?.points {
         Some(points) => LiveTable::of_run_at(versions[v], demand, uses, points),
@@ -266,9 +268,8 @@ fn make_levels<'p, 'v>(
         let level = levels[made.len()];
         let mut too_long = without_liveness.clone();
         // Each turn starts over without the versions in `too_long`. A version can be added to it at
-        // most once, so there are at most as many turns as versions, and almost always a single
-        // turn.
-        while let Err(version) = meet((arrows, outer), &mut searches, &too_long, plain, live) {
+        // most once, so there are at most as many turns as versions, and almost always one.
+        while let Err(version) = meet(arrows, outer, &mut searches, &too_long, plain, live) {
             // Armed entries made so much live that the table of this version exceeds its limit. Its
             // entries must go, and with them the uses they added elsewhere: hence a new start.
             too_long.insert(version);
@@ -384,7 +385,8 @@ impl PlainLiveness {
 /// Brings all searches to their common fixpoint. `Err` names the index of a version that now has
 /// too many live values.
 fn meet(
-    (arrows, outer): (&[Arrow<'_, '_>], OuterUses<'_, '_>),
+    arrows: &[Arrow<'_, '_>],
+    outer: OuterUses<'_, '_>,
     searches: &mut [Search<'_, '_>],
     too_long: &BTreeSet<usize>,
     plain: &[Option<PlainLiveness>],
@@ -416,7 +418,8 @@ fn meet(
                 && is_landed_in.contains(&arrow.source)
                 && add_unlive(
                     &search.mapping,
-                    (plain.in_run(), plain.in_run.is_none()),
+                    plain.in_run(),
+                    plain.in_run.is_none(),
                     &mut uses[arrow.source],
                 )
             {

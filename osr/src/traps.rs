@@ -64,13 +64,22 @@ pub(crate) struct PassedTraps {
     asked: usize,
 }
 
+/// The target version of landings, and the runs of it.
+struct LandingRuns<'a, 'v> {
+    q: &'a Analyzed<'v>,
+    facts: &'a Facts,
+    runs: &'a RunGraph,
+    reached: &'a LeastDepths<'a>,
+}
+
 impl Traps {
     /// Finds the traps for landings in `q` from `p`. Cost: near linear in the instructions of `q`,
     /// plus the blocks of each window and the blocks on the way to them.
     pub(crate) fn new(
         p: &Analyzed<'_>,
         q: &Analyzed<'_>,
-        (facts, least): (&Facts, &LeastSizes),
+        facts: &Facts,
+        least: &LeastSizes,
         anchors: &FixedBitSet,
     ) -> Traps {
         let mut traps = Traps {
@@ -80,9 +89,10 @@ impl Traps {
             window: SecondaryMap::new(),
             entered: 0,
         };
-        let runs = &RunGraph::new(q, facts);
-        let harmless = harmless_accesses((q, runs), facts, least);
-        let reached = LeastDepths::new(runs);
+        let runs = RunGraph::new(q, facts);
+        let harmless = harmless_accesses(q, &runs, facts, least);
+        let reached = LeastDepths::new(&runs);
+        let landing = LandingRuns { q, facts, runs: &runs, reached: &reached };
         for &block in runs.cfg.rpo() {
             for inst in q.f.block_insts(block) {
                 let is_anchor = anchors.contains(inst.as_u32() as usize);
@@ -91,7 +101,7 @@ impl Traps {
                 if is_anchor || !may_trap || !q.f.inst(inst).opcode.is_effect_free() {
                     continue;
                 }
-                traps.enter(p, (q, runs, &reached), facts, block, inst);
+                traps.enter(p, &landing, inst);
             }
         }
         // In preorder, the parent's link is final when its children read it.
@@ -103,14 +113,8 @@ impl Traps {
         traps
     }
 
-    fn enter(
-        &mut self,
-        p: &Analyzed<'_>,
-        (q, runs, reached): (&Analyzed<'_>, &RunGraph, &LeastDepths<'_>),
-        facts: &Facts,
-        block: Block,
-        inst: Inst,
-    ) {
+    fn enter(&mut self, p: &Analyzed<'_>, landing: &LandingRuns<'_, '_>, inst: Inst) {
+        let LandingRuns { q, facts, runs, .. } = *landing;
         let id = self.traps.len() as u32;
         let results = &q.f.inst(inst).results;
         let witnesses: SmallVec<[Value; 2]> =
@@ -123,13 +127,13 @@ impl Traps {
             .filter(|end| !end.jumps.iter().any(|j| j.joins))
             .map(|end| end.anchor)
             .collect();
-        self.own[block].push(id);
+        self.own[q.f.inst_block(inst)].push(id);
         // An anchor before the instruction proves that the source version has passed it: there is
         // no window.
         let passed_before =
             closing.iter().any(|c| q.f.has_inst(*c) && runs.dom.inst_dominates(q.f, *c, inst));
         if !passed_before {
-            self.open_window((q, runs, facts), reached, (block, inst), id, &closing);
+            self.open_window(landing, inst, id, &closing);
         }
         self.traps.push(Trap { inst, witnesses, closing });
     }
@@ -138,12 +142,13 @@ impl Traps {
     /// anchor.
     fn open_window(
         &mut self,
-        (q, runs, facts): (&Analyzed<'_>, &RunGraph, &Facts),
-        reached: &LeastDepths<'_>,
-        (block, inst): (Block, Inst),
+        landing: &LandingRuns<'_, '_>,
+        inst: Inst,
         id: u32,
         closing: &BTreeSet<Inst>,
     ) {
+        let LandingRuns { q, facts, runs, reached } = *landing;
+        let block = q.f.inst_block(inst);
         let closes = |b: Block, from: Option<Inst>| {
             let mut anchors =
                 closing.iter().filter(|c| q.f.has_inst(**c) && q.f.inst_block(**c) == b);
@@ -186,7 +191,8 @@ impl Traps {
         &self,
         q: &Analyzed<'_>,
         point: Point,
-        (from, noted): (Option<(&Analyzed<'_>, Point)>, &mut PassedTraps),
+        from: Option<(&Analyzed<'_>, Point)>,
+        noted: &mut PassedTraps,
         mut passed: impl FnMut(Value) -> bool,
     ) -> Option<Inst> {
         if self.traps.is_empty() {
@@ -341,7 +347,7 @@ mod tests {
         let mut barred = 0;
         for point in p.f.all_insts().map(Point::before) {
             let ask = |noted: &mut PassedTraps, from| {
-                traps.skipped(q, point, (from, noted), |w| p.available(w, point))
+                traps.skipped(q, point, from, noted, |w| p.available(w, point))
             };
             let skipped = ask(&mut noted, Some((p, point)));
             assert_eq!(skipped, ask(&mut PassedTraps::default(), None), "{point:?}");

@@ -502,7 +502,7 @@ fn insertion_drops_entries_that_do_not_provide_live_plus() {
         Point::before(ir::Inst::from_u32(stray)),
         alone.entry(point).expect("an entry").clone(),
     );
-    let dropped = graph.insert((same, base), damaged, BTreeSet::new()).expect("the right versions");
+    let dropped = graph.insert(same, base, damaged, BTreeSet::new()).expect("the right versions");
     // Insertion drops the entry at the missing point, and every entry that lands where the loaded
     // value is dead but kept by another edge.
     assert!(
@@ -517,7 +517,7 @@ fn insertion_drops_entries_that_do_not_provide_live_plus() {
     let there = graph.edge(base, keeps).expect("built").mapping.clone();
     let mut apart =
         VersionGraph::build(&tree, &[(base, same)], Level::Avail, Demand::Needed).expect("derived");
-    let dropped = apart.insert((base, keeps), there, BTreeSet::new()).expect("the right versions");
+    let dropped = apart.insert(base, keeps, there, BTreeSet::new()).expect("the right versions");
     assert!(dropped.iter().any(|(edge, at)| (*edge, *at) == (1, point)), "{dropped:?}");
     assert_eq!(apart.lacking(), []);
 }
@@ -532,7 +532,7 @@ fn an_inserted_entry_that_requires_an_unavailable_value_is_dropped() {
     let late = early.entry(last_store(tree.function(same))).expect("an entry").clone();
     assert!(late.requires.contains(&value(tree.function(same), "x")));
     early.insert(first, late);
-    assert_eq!(graph.insert((same, base), early, BTreeSet::new()), Ok(vec![(2, first)]));
+    assert_eq!(graph.insert(same, base, early, BTreeSet::new()), Ok(vec![(2, first)]));
 }
 
 #[test]
@@ -562,7 +562,7 @@ there(%x: i32):
     // The run would continue with `%b` undefined. Liveness does not show it: nothing is live in
     // unreachable code.
     let dropped = graph
-        .insert((VersionTree::BASE, after), mapping, BTreeSet::new())
+        .insert(VersionTree::BASE, after, mapping, BTreeSet::new())
         .expect("the right versions");
     assert_eq!(dropped, [(2, point)]);
 }
@@ -608,7 +608,7 @@ fn impossible_edges_are_refused() {
     let error = graph.add_composed(&[keeps, base, same]).expect_err("not built");
     assert_eq!(error, EdgeError::NoEdge { from: base, to: same });
     let mapping = graph.edges()[0].mapping.clone();
-    assert_eq!(graph.insert((base, same), mapping, BTreeSet::new()), Err(EdgeError::OtherVersions));
+    assert_eq!(graph.insert(base, same, mapping, BTreeSet::new()), Err(EdgeError::OtherVersions));
     assert_eq!(graph.edges().len(), 2);
 }
 

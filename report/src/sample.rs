@@ -110,7 +110,7 @@ pub fn check_blame(
     let recipe = Recipe { retry, ..Recipe::new(pipeline, &Level::ALL) };
     let secured = derive_certified(module, base, &recipe, &mut NoObserver);
     let given_up = secured.retried.given_up.iter().map(|given_up| given_up.numbers()).collect();
-    let mut test = Counterfactual::new(module, (base, &secured.derived), pipeline, given_up);
+    let mut test = Counterfactual::new(module, base, &secured.derived, pipeline, given_up);
     let all: Vec<&Unmapped> = gaps.iter().map(|gap| unmapped(base, &secured, level, gap)).collect();
     let at = |(gap, u): (&RankedGap, &&Unmapped)| (gap.side, u.point);
     let points: Vec<SourcePoint> = gaps.iter().zip(&all).map(at).collect();

@@ -38,11 +38,11 @@ pub fn speculated(
     func: Func,
     profile: &Profile,
     suggestions: &[Suggestion],
-    (pipeline, pins): (&Pipeline, Pins),
+    pipeline: &Pipeline,
+    pins: Pins,
 ) -> Result<SpeculatedFunction, SpeculateError> {
     let base = module.body(func).expect("the module has the function");
-    let (tree, made, assumptions) =
-        speculated_version(module, base, suggestions, (pipeline, pins))?;
+    let (tree, made, assumptions) = speculated_version(module, base, suggestions, pipeline, pins)?;
     let plain = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
     Ok(SpeculatedFunction {
         name: base.name().to_owned(),
@@ -62,7 +62,8 @@ pub(crate) fn speculated_version(
     module: &Module,
     base: &Function,
     suggestions: &[Suggestion],
-    (pipeline, pins): (&Pipeline, Pins),
+    pipeline: &Pipeline,
+    pins: Pins,
 ) -> Result<(VersionTree, Speculative, Vec<ReportedAssumption>), SpeculateError> {
     let assumptions: Vec<Assumption> = suggestions.iter().map(|s| s.assumption).collect();
     let plan = Plan { pins, ..Plan::new(&assumptions, pipeline) };

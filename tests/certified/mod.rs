@@ -522,9 +522,10 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     let mut tree = VersionTree::new(base.clone());
     let after =
         tree.add(VersionTree::BASE, derived.function, derived.log).expect("the log leads to it");
-    let ends = (VersionTree::BASE, after);
+    let base_version = VersionTree::BASE;
+    let pairs = [(base_version, after)];
     let mut graph =
-        VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
+        VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("derived");
     let mut mapping = graph.edges()[0].mapping.clone();
     let copied = |v: Operand| matches!(v, Operand::Source(v) if base.value_type(v) == Type::I32);
     let assigns = |e: &transition::mapping::Entry| e.assigns.iter().position(|a| copied(a.from));
@@ -534,7 +535,7 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     let (ty, args) = (Type::I32, Vec::new().into());
     entry.steps.push(Step { opcode: Opcode::Const, ty, operand_ty: ty, bits: 12_345, args });
     mapping.insert(point, entry);
-    assert_eq!(graph.insert(ends, mapping, BTreeSet::new()), Ok(vec![]));
+    assert_eq!(graph.insert(base_version, after, mapping, BTreeSet::new()), Ok(vec![]));
     let checked = certify_graph(&module, &mut graph, &mut NoObserver).counts;
     assert_eq!(checked.dropped.values().sum::<u64>(), 1, "{checked:?}");
     let has = |edge: usize| graph.edges()[edge].mapping.entry(point).is_some();

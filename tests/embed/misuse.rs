@@ -24,7 +24,7 @@ fn a_continuation_is_made_by_the_engine_of_its_target() {
         matches!(made, Err(ContinueError::OtherEngine { .. })),
         "it would rely on guards that are not there"
     );
-    let made = guarded.probe((pair.func, &pair.base), pair.loop_entry(), &target);
+    let made = guarded.probe(pair.func, &pair.base, pair.loop_entry(), &target);
     assert!(matches!(made, Err(ContinueError::OtherEngine { .. })), "likewise");
 }
 

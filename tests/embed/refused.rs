@@ -61,7 +61,7 @@ fn a_mapping_of_a_function_with_equal_text_is_refused() {
     let function = || "sum".to_owned();
     let made = engine.continuation(&pair.base, twin.loop_entry(), &fast).map(|_| ());
     assert_eq!(made, Err(ContinueError::OtherSource { function: function() }));
-    let probed = engine.probe((pair.func, &pair.base), twin.loop_entry(), &fast).map(|_| ());
+    let probed = engine.probe(pair.func, &pair.base, twin.loop_entry(), &fast).map(|_| ());
     assert_eq!(probed, Err(ContinueError::OtherSource { function: function() }));
     vm.adopt(&fast, vec![Action::Interpret(Arc::clone(&pair.backward))]).expect("its own");
 }

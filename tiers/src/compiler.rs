@@ -4,6 +4,7 @@
 //! A compiler does not depend on a machine. So it can work in the thread of the run, which then
 //! waits, or in another thread.
 
+use super::worker::TierGoal;
 use super::{CodeMode, Compiled, CompiledKind, Observer, SharedObserver, compile};
 use check::{Checked, CheckedEntry};
 use derive::driver::{
@@ -188,7 +189,7 @@ impl<O: Observer> Compiler<O> {
         &mut self,
         engine: &Engine,
         module: &Arc<Module>,
-        (tier, goal): (CodeTier, Goal),
+        TierGoal { tier, goal }: TierGoal,
     ) -> Result<Option<Made>, RunError> {
         let Some(base) = module.body(goal.func()) else { return Ok(None) };
         let place = Place { engine, module, func: goal.func(), base, tier };
@@ -236,8 +237,8 @@ impl<O: Observer> Compiler<O> {
             // The passes have changed nothing.
             (None, Some(base)) if of_tier.derived.log.is_empty() => base,
             (None, _) => {
-                let code = (&of_tier.derived.function, CodeMode::Plain);
-                compile(engine, module, func, code, &mut self.observer)?
+                let function = &of_tier.derived.function;
+                compile(engine, module, func, function, CodeMode::Plain, &mut self.observer)?
             }
         };
         of_tier.version = Some(Arc::clone(&version));
@@ -298,7 +299,7 @@ impl<O: Observer> Compiler<O> {
             return Ok(None);
         }
         let version = self.compile(place)?;
-        self.continuation(place.engine, base, (entry, &version)).map(Some)
+        self.continuation(place.engine, base, entry, &version).map(Some)
     }
 
     /// Looks for a version with an entry at a point whose entry the checker has dropped, once for
@@ -334,7 +335,8 @@ impl<O: Observer> Compiler<O> {
         &mut self,
         engine: &Engine,
         base: &Function,
-        (entry, version): (CheckedEntry<'_>, &Arc<Version>),
+        entry: CheckedEntry<'_>,
+        version: &Arc<Version>,
     ) -> Result<Arc<Continuation>, RunError> {
         let key = (version.func(), entry.point(), version.key());
         // After assumptions have failed, a new version may have the same key.

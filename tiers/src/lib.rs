@@ -218,7 +218,8 @@ fn compile(
     engine: &Engine,
     module: &Arc<Module>,
     func: Func,
-    (function, code): (&Function, CodeMode),
+    function: &Function,
+    code: CodeMode,
     observer: &mut impl Observer,
 ) -> Result<Arc<jit::Version>, RunError> {
     observer.begin();
@@ -247,7 +248,7 @@ impl<O: Observer> Tiering for Eager<O> {
             Some(sites) => CodeMode::Inlined(Arc::clone(sites)),
             None => CodeMode::Plain,
         };
-        let version = compile(tier.engine(), &module, func, (body, code), &mut self.observer)?;
+        let version = compile(tier.engine(), &module, func, body, code, &mut self.observer)?;
         tier.install(&version, Vec::new()).map_err(RunError::Link)
     }
 }

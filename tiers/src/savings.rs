@@ -46,13 +46,8 @@ impl Savings {
     }
 
     /// Whether native code would have saved a share of its price by now, in percent. A loop counts
-    /// only the instructions executed since calls of its function became native.
-    pub(super) fn pay(
-        &self,
-        tier: &mut Tier<'_>,
-        costs: &Costs,
-        (goal, share): (Goal, u64),
-    ) -> bool {
+    /// what was executed since calls of its function became native.
+    pub(super) fn pay(&self, tier: &mut Tier<'_>, costs: &Costs, goal: Goal, share: u64) -> bool {
         let func = goal.func();
         let size = tier.module().body(func).map_or(0, Function::inst_count);
         let executed = self.executed(tier, func);

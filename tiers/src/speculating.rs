@@ -98,7 +98,7 @@ impl Speculations {
     ) -> Result<Option<&SpeculativeVersion>, RunError> {
         self.choose(tier, func);
         if !self.versions.contains_key(&func) && self.assume.contains_key(&func) {
-            self.make(tier, func, (pipeline, 1), observer)?;
+            self.make(tier, func, pipeline, 1, observer)?;
         }
         Ok(self.versions.get(&func).filter(|one| !one.is_replaced))
     }
@@ -114,7 +114,8 @@ impl Speculations {
         &mut self,
         tier: &mut Tier<'_>,
         func: Func,
-        (pipeline, count): (&Pipeline, usize),
+        pipeline: &Pipeline,
+        count: usize,
         observer: &mut impl Observer,
     ) -> Result<bool, RunError> {
         let module = Arc::clone(tier.module());
@@ -178,7 +179,7 @@ impl Speculations {
         if let Some(given_up) = given_up {
             observer.abandoned(func, &given_up);
         }
-        Ok(assume.is_empty() || !self.make(tier, func, (pipeline, count), observer)?)
+        Ok(assume.is_empty() || !self.make(tier, func, pipeline, count, observer)?)
     }
 }
 

@@ -5,7 +5,7 @@ use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
 use super::savings::{Savings, is_small_leaf, worth};
 use super::speculating::Speculations;
-use super::worker::{Key, Worker, wanted};
+use super::worker::{TierGoal, Worker, wanted};
 use super::{Observer, SharedObserver};
 use derive::speculate::{Assumption, Pins, SuggestOptions};
 use ir::{Func, Function, Inst};
@@ -205,7 +205,7 @@ impl<O: Observer> Tiered<O> {
         goal: Goal,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         self.collect(tier)?;
-        let key = (self.first_tier(), goal);
+        let key = TierGoal { tier: self.first_tier(), goal };
         if let Some(known) = self.known(tier, goal) {
             if known.is_some() {
                 self.enter(goal);
@@ -245,13 +245,13 @@ impl<O: Observer> Tiered<O> {
     /// Whether native code would have saved its share of the price by now.
     fn pays(&self, tier: &mut Tier<'_>, goal: Goal) -> bool {
         let Rule::Costs(costs) = self.rule else { return true };
-        self.savings.pay(tier, &costs, (goal, self.share()))
+        self.savings.pay(tier, &costs, goal, self.share())
     }
 
     /// Reports the first entry of the run into a loop in the middle.
     fn enter(&mut self, goal: Goal) {
         if self.entered.insert(goal) {
-            self.tell(TierEvent::Entered(wanted((self.first_tier(), goal))));
+            self.tell(TierEvent::Entered(wanted(TierGoal { tier: self.first_tier(), goal })));
         }
     }
 
@@ -285,15 +285,15 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Orders code in the background. Returns false if the run makes code itself.
-    fn order(&mut self, tier: &mut Tier<'_>, key: Key, visits: u64) -> bool {
+    fn order(&mut self, tier: &mut Tier<'_>, key: TierGoal, visits: u64) -> bool {
         let module = Arc::clone(tier.module());
-        let worth = worth(tier, key.1.func());
+        let worth = worth(tier, key.goal.func());
         let Workplace::Beside(worker) = &mut self.workplace else { return false };
-        worker.order(tier.engine(), &module, key, (worth, visits));
-        // The run repeats the request after as many visits again, so the queue learns which code is
+        worker.order(tier.engine(), &module, key, worth, visits);
+        // The run asks again when it has come as far once more, so the queue learns which code is
         // hot.
         let again = u32::try_from(visits).unwrap_or(u32::MAX);
-        tier.ask_after(key.1.func(), header(key.1), again.max(1));
+        tier.ask_after(key.goal.func(), header(key.goal), again.max(1));
         true
     }
 
@@ -301,7 +301,7 @@ impl<O: Observer> Tiered<O> {
     fn make_here(
         &mut self,
         tier: &mut Tier<'_>,
-        key: Key,
+        key: TierGoal,
         visits: u64,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         let module = Arc::clone(tier.module());
@@ -314,9 +314,9 @@ impl<O: Observer> Tiered<O> {
         self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
         let Some(Made { version, entry }) = made else { return Ok(None) };
         self.take_up(tier, key, version)?;
-        if let (Rule::Costs(_), Goal::Loop(..)) = (self.rule, key.1) {
-            self.loops.insert(key.1, entry.clone());
-            tier.ask_after(key.1.func(), header(key.1), AGAIN);
+        if let (Rule::Costs(_), Goal::Loop(..)) = (self.rule, key.goal) {
+            self.loops.insert(key.goal, entry.clone());
+            tier.ask_after(key.goal.func(), header(key.goal), AGAIN);
         }
         Ok(entry)
     }
@@ -325,7 +325,7 @@ impl<O: Observer> Tiered<O> {
     /// without it.
     fn within_room(
         &mut self,
-        key: Key,
+        key: TierGoal,
         made: Result<Option<Made>, RunError>,
     ) -> Result<Option<Made>, RunError> {
         let no_memory = |error: &RunError| {
@@ -351,13 +351,16 @@ impl<O: Observer> Tiered<O> {
     fn take_up(
         &mut self,
         tier: &mut Tier<'_>,
-        key: Key,
+        key: TierGoal,
         version: Option<Arc<Version>>,
     ) -> Result<(), RunError> {
         let Some(version) = version else { return Ok(()) };
         // A loop of the base comes with the base, which optimized code may have replaced by now
         // (the delays of `fuzz --engine jit` find it).
-        let (of_base, func) = (matches!(key, (CodeTier::Base, Goal::Loop(..))), version.func());
+        let (of_base, func) = (
+            matches!(key, TierGoal { tier: CodeTier::Base, goal: Goal::Loop(..) }),
+            version.func(),
+        );
         if of_base && tier.installed(func).is_some() && !self.speculations.assumes(func) {
             return Ok(());
         }
@@ -375,26 +378,27 @@ impl<O: Observer> Tiered<O> {
         for (key, made) in worker.collect() {
             let Some(Made { version, entry }) = self.within_room(key, made)? else { continue };
             self.take_up(tier, key, version)?;
-            if let Goal::Loop(func, at) = key.1 {
+            if let Goal::Loop(func, at) = key.goal {
                 if entry.is_some() {
                     tier.ask_again(HotLoop { func, at });
                 }
-                self.loops.insert(key.1, entry);
+                self.loops.insert(key.goal, entry);
             }
             self.follow_up(tier, key);
         }
         Ok(())
     }
 
-    /// Orders the optimized version of a function whose base is compiled, if that pays.
-    fn follow_up(&mut self, tier: &mut Tier<'_>, (made, goal): Key) {
+    /// Orders the optimized version of a function whose base is there, if that pays.
+    fn follow_up(&mut self, tier: &mut Tier<'_>, made: TierGoal) {
         let Rule::Costs(costs) = self.rule else { return };
         let Workplace::Beside(worker) = &mut self.workplace else { return };
-        let is_base = made == CodeTier::Base && matches!(goal, Goal::Version(_));
+        let is_base = matches!(made, TierGoal { tier: CodeTier::Base, goal: Goal::Version(_) });
         if is_base && costs.optimizing_pays() && self.room > 0 {
-            let key = (CodeTier::Optimized, Goal::Version(goal.func()));
+            let goal = Goal::Version(made.goal.func());
+            let key = TierGoal { tier: CodeTier::Optimized, goal };
             let module = Arc::clone(tier.module());
-            worker.order(tier.engine(), &module, key, (0, 0));
+            worker.order(tier.engine(), &module, key, 0, 0);
         }
     }
 
@@ -416,7 +420,7 @@ impl<O: Observer> Tiered<O> {
         let may = |entry: &Entry| entry.kept.is_empty() || tier.has_dead_values();
         let entry = entry.filter(|(entry, _)| may(entry.entry()));
         let Some((entry, one)) = entry else { return Ok(None) };
-        compiler.continuation(tier.engine(), base, (entry, &one.version)).map(Some)
+        compiler.continuation(tier.engine(), base, entry, &one.version).map(Some)
     }
 }
 

@@ -24,10 +24,14 @@ pub(super) const MOST_ORDERS: usize = 1024;
 pub(super) type Result = std::result::Result<Option<Made>, RunError>;
 
 /// A goal at a tier.
-pub(super) type Key = (CodeTier, Goal);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct TierGoal {
+    pub(super) tier: CodeTier,
+    pub(super) goal: Goal,
+}
 
 /// Makes goals.
-type Maker = Box<dyn FnMut(&Engine, &Arc<Module>, Key) -> Result + Send>;
+type Maker = Box<dyn FnMut(&Engine, &Arc<Module>, TierGoal) -> Result + Send>;
 
 /// A goal that waits.
 struct Order {
@@ -40,44 +44,46 @@ struct Order {
 /// The queue that both threads share.
 #[derive(Default)]
 struct Desk {
-    orders: BTreeMap<Key, Order>,
+    orders: BTreeMap<TierGoal, Order>,
     /// The order that the worker makes at the moment.
-    in_work: Option<Key>,
-    done: Vec<(Key, std::thread::Result<Result>)>,
+    in_work: Option<TierGoal>,
+    done: Vec<(TierGoal, std::thread::Result<Result>)>,
     /// Whether the policy is gone.
     is_closed: bool,
 }
 
-/// The rank of an order. Code of the base precedes optimized code, whose functions already run
-/// natively. Then comes the code that saves most. Within one function, loops come first, since the
-/// run is in them.
-fn rank((tier, goal): &Key, order: &Order) -> impl Ord + use<> {
-    (Reverse(*tier), order.worth, matches!(goal, Goal::Loop(..)), Reverse(*goal))
+/// The rank of an order: code of the base comes before optimized code, which native code waits for
+/// already. Then comes the code that saves most. Of one function, loops come first, since the run
+/// is in them.
+fn rank(key: &TierGoal, order: &Order) -> impl Ord + use<> {
+    let TierGoal { tier, goal } = *key;
+    (Reverse(tier), order.worth, matches!(goal, Goal::Loop(..)), Reverse(goal))
 }
 
 impl Desk {
     /// Takes the order to make next.
-    fn take(&mut self) -> Option<(Key, Order)> {
+    fn take(&mut self) -> Option<(TierGoal, Order)> {
         let key = *self.orders.iter().max_by_key(|(key, order)| rank(key, order))?.0;
         let order = self.orders.remove(&key)?;
         self.in_work = Some(key);
         Some((key, order))
     }
 
-    /// Removes the waiting order of another loop of the same function: the run is in the loop that
-    /// requested last. A continuation in this loop also covers all later loops, and an earlier loop
-    /// that is visited again repeats its request.
-    fn leave_other_loops(&mut self, (tier, goal): Key) -> Option<Key> {
-        let Goal::Loop(func, _) = goal else { return None };
-        let is_other = |key: &&Key| {
-            key.0 == tier && key.1 != goal && matches!(key.1, Goal::Loop(of, _) if of == func)
+    /// Removes the order of another loop of the same function, if one waits: the run is in the loop
+    /// that has asked last. Code of it comes by all later loops, and an earlier loop that is
+    /// visited again asks again.
+    fn leave_other_loops(&mut self, wanted: TierGoal) -> Option<TierGoal> {
+        let Goal::Loop(func, _) = wanted.goal else { return None };
+        let is_other = |key: &&TierGoal| {
+            let is_loop = matches!(key.goal, Goal::Loop(of, _) if of == func);
+            is_loop && key.tier == wanted.tier && key.goal != wanted.goal
         };
         let other = *self.orders.keys().find(is_other)?;
         self.orders.remove(&other).map(|_| other)
     }
 
     /// Removes the order that saves least, if too many wait.
-    fn shorten(&mut self) -> Option<Key> {
+    fn shorten(&mut self) -> Option<TierGoal> {
         if self.orders.len() <= MOST_ORDERS {
             return None;
         }
@@ -85,25 +91,26 @@ impl Desk {
         self.orders.remove(&key).map(|_| key)
     }
 
-    /// Records the code of a goal. If the code has a version, orders of the version alone are
-    /// useless, and so are orders of loops: the run will mostly enter by calls, and a loop in which
-    /// the run stays repeats its request. Returns the useless orders.
-    fn finish(&mut self, (tier, goal): Key, made: std::thread::Result<Result>) -> Vec<Key> {
+    /// Notes the code of a goal. With a version, nobody needs it alone any more; nor a loop of its
+    /// function, since the run will mostly enter by calls. A loop that it stays in asks again.
+    /// Returns the orders that this makes useless.
+    fn finish(&mut self, key: TierGoal, made: std::thread::Result<Result>) -> Vec<TierGoal> {
         let has_version = matches!(&made, Ok(Ok(Some(Made { version: Some(_), .. }))));
-        let is_useless = |key: &Key| {
-            let is_other = matches!(key.1, Goal::Loop(..)) != matches!(goal, Goal::Loop(..));
-            has_version && is_other && (key.0, key.1.func()) == (tier, goal.func())
+        let is_loop = |key: &TierGoal| matches!(key.goal, Goal::Loop(..));
+        let is_useless = |other: &TierGoal| {
+            let is_of_function = other.tier == key.tier && other.goal.func() == key.goal.func();
+            has_version && is_of_function && is_loop(other) != is_loop(&key)
         };
-        let useless: Vec<Key> = self.orders.keys().copied().filter(is_useless).collect();
+        let useless: Vec<TierGoal> = self.orders.keys().copied().filter(is_useless).collect();
         useless.iter().for_each(|key| drop(self.orders.remove(key)));
         self.in_work = None;
-        self.done.push(((tier, goal), made));
+        self.done.push((key, made));
         useless
     }
 }
 
-/// The form of an order in events.
-pub(super) fn wanted((tier, goal): Key) -> Wanted {
+/// An order, as observers hear of it.
+pub(super) fn wanted(TierGoal { tier, goal }: TierGoal) -> Wanted {
     Wanted { func: goal.func(), at: goal.point(), tier }
 }
 
@@ -137,7 +144,7 @@ impl Office {
     }
 
     /// Hands an order over to the run.
-    fn finish(&self, key: Key, made: std::thread::Result<Result>) {
+    fn finish(&self, key: TierGoal, made: std::thread::Result<Result>) {
         let is_entry = matches!(&made, Ok(Ok(Some(Made { entry: Some(_), .. }))));
         self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
         let useless = self.desk().finish(key, made);
@@ -148,7 +155,7 @@ impl Office {
     }
 
     /// Waits for the next order. `None` when the policy is gone.
-    fn next(&self) -> Option<(Key, Order)> {
+    fn next(&self) -> Option<(TierGoal, Order)> {
         let waits = |desk: &mut Desk| desk.orders.is_empty() && !desk.is_closed;
         let desk = self.news.wait_while(self.desk(), waits);
         let mut desk = desk.unwrap_or_else(PoisonError::into_inner);
@@ -188,8 +195,9 @@ impl Worker {
         &mut self,
         engine: &Engine,
         module: &Arc<Module>,
-        key: Key,
-        (worth, visits): (u64, u64),
+        key: TierGoal,
+        worth: u64,
+        visits: u64,
     ) {
         let mut desk = self.office.desk();
         let is_done = desk.done.iter().any(|(done, _)| *done == key);
@@ -244,9 +252,9 @@ impl Worker {
         }
     }
 
-    /// The goals finished since the last call, with their code or error. Resumes a panic of the
-    /// compiler in the run.
-    pub(super) fn collect(&self) -> Vec<(Key, Result)> {
+    /// What was done since the last question, or why it could not be done. A panic of the compiler
+    /// is one of the run.
+    pub(super) fn collect(&self) -> Vec<(TierGoal, Result)> {
         let done = std::mem::take(&mut self.office.desk().done);
         let done = done.into_iter().map(|(key, made)| {
             let made = made.unwrap_or_else(|payload: Box<dyn Any + Send>| resume_unwind(payload));
@@ -280,7 +288,7 @@ mod tests {
         let version = engine.version(&module, func, body, &[]).expect("it compiles");
         let order = || Order { engine: engine.clone(), module: Arc::clone(&module), worth: 1 };
         let at = |index| Point::before(Inst::from_u32(index));
-        let key = |goal| (CodeTier::Base, goal);
+        let key = |goal| TierGoal { tier: CodeTier::Base, goal };
         let (mine, other) = (Goal::Loop(func, at(1)), Goal::Loop(Func::from_u32(7), at(1)));
         let mut desk = Desk::default();
         desk.orders.extend([mine, other].map(|goal| (key(goal), order())));

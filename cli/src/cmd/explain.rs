@@ -130,7 +130,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     };
     let mut answers = answer(module, base, &made.derived, &made.certified, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
-    test_blame(module, (base, &made), pipeline, (question, CulpritEffort::default()), &mut answers);
+    test_blame(module, base, &made, pipeline, question, CulpritEffort::default(), &mut answers);
     let explanation = Explanation {
         schema: SCHEMA,
         path: name.clone(),

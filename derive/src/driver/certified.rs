@@ -267,19 +267,20 @@ fn judged(
 /// The points of a synthesized mapping that have no entry.
 type Rest = (usize, usize, Vec<Unmapped>);
 
-fn split(made: SynthesizedMapping) -> (Mapping, Rest) {
-    let SynthesizedMapping { mapping, points, unreachable, unmapped } = made;
-    (mapping, (points, unreachable, unmapped))
+fn split(made: SynthesizedMapping) -> (Mapping, SynthesizedPoints) {
+    let SynthesizedMapping { mapping, points: count, unreachable, unmapped } = made;
+    (mapping, SynthesizedPoints { count, unreachable, unmapped })
 }
 
 /// An accepted mapping with its points without an entry. `is_dead` says whether the checker has
 /// proved a point unreachable: no entry is lost there, even if synthesis found one.
 fn certified(
     accepted: Accepted,
-    (points, unreachable, mut unmapped): Rest,
+    points: SynthesizedPoints,
     is_dead: impl Fn(Point) -> bool,
 ) -> CertifiedMapping {
     let Accepted { mapping, facts, mut rejected } = accepted;
+    let SynthesizedPoints { count: points, unreachable, mut unmapped } = points;
     let found = rejected.len() + unmapped.len();
     rejected.retain(|(point, _)| !is_dead(*point));
     unmapped.retain(|unmapped| !is_dead(unmapped.point));

@@ -85,8 +85,8 @@ pub fn certify_graph_at(
     let is_own = |e: &&Edge| !matches!(e.origin, EdgeOrigin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
         graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
-    for ends in ends {
-        judge_pair(module, graph, ends, &mut judged, asked, observer);
+    for (before, after) in ends {
+        judge_pair(module, graph, before, after, &mut judged, asked, observer);
     }
     let JudgedEdges { mut own, counts, rejected, unreachable, live } = judged;
     graph.retain(|(index, _), point, _| {
@@ -130,7 +130,8 @@ fn along(
 fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
-    (before, after): (Version, Version),
+    before: Version,
+    after: Version,
     judged: &mut JudgedEdges,
     asked: &VersionPoints,
     observer: &mut dyn Observer,

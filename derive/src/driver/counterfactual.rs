@@ -112,7 +112,8 @@ impl<'a> Counterfactual<'a> {
     /// For a version that the pipeline made without the rewrites `given_up`.
     pub fn new(
         module: &'a Module,
-        (base, derived): (&'a Function, &'a Derived),
+        base: &'a Function,
+        derived: &'a Derived,
         pipeline: &'a Pipeline,
         given_up: Vec<Range<u64>>,
     ) -> Counterfactual<'a> {

@@ -48,7 +48,7 @@ impl InliningAttempt {
             let assuming = tree.add(row.copy, assuming, log).expect(own);
             (assuming, insts, tree.add(assuming, last, to_last).expect(own))
         };
-        let (exits, settled) = sort(&tree, (row.copy, optimized), made, &insts);
+        let (exits, settled) = sort(&tree, row.copy, optimized, made, &insts);
         let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);
         let proved = ways.prove(module, copies, &exits, landings, observer);
         InliningAttempt { tree, optimized, made: exits, settled, proved, refused: fuel.refused() }

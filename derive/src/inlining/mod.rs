@@ -190,7 +190,7 @@ fn inline_without(
     row.land_at_states(&copies);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
-    let mut search = SpeculationSearch::new(row.copy(), &copied.list(), (plan.pins, plan.work));
+    let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins, plan.work);
     search.afford(row.copy().inst_count() as u64);
     let mut passes = &plan.last;
     let nothing = passes::Pipeline::of(Vec::new());

@@ -72,8 +72,8 @@ impl<'t> InliningWays<'t> {
             callees: &callees,
             states: &states,
         };
-        let depth = (Level::Avail, Demand::default());
-        let mut graph = VersionGraph::build_across(tree, &pairs, &[link], depth)
+        let (level, demand) = (Level::Avail, Demand::default());
+        let mut graph = VersionGraph::build_across(tree, &pairs, &[link], level, demand)
             .expect("each version is derived from the one before");
         let mut both = |line: Vec<Version>| {
             let back: Vec<Version> = line.iter().rev().copied().collect();

@@ -65,7 +65,8 @@ pub(crate) struct Lacking {
 impl SpeculationAttempt {
     pub(super) fn new(
         module: &Module,
-        (tree, from): (&VersionTree, Version),
+        tree: &VersionTree,
+        from: Version,
         made: &[TriedAssumption],
         plan: &Plan<'_>,
     ) -> SpeculationAttempt {
@@ -82,7 +83,7 @@ impl SpeculationAttempt {
         let own = "the log leads to the version derived";
         let assuming = tree.add(from, assuming, log).expect(own);
         let optimized = tree.add(assuming, derived.0, derived.1).expect(own);
-        let (exits, settled) = sort(&tree, (from, optimized), made, &insts);
+        let (exits, settled) = sort(&tree, from, optimized, made, &insts);
         let ways = Ways::new(&tree, [from, assuming, optimized], &exits);
         let (forward, backward, lacking) = ways.prove(module, &exits);
         SpeculationAttempt {
@@ -190,7 +191,8 @@ fn added(log: &ActionLog) -> Vec<Inst> {
 /// that the version no longer makes.
 pub(crate) fn sort(
     tree: &VersionTree,
-    (from, optimized): (Version, Version),
+    from: Version,
+    optimized: Version,
     made: &[TriedAssumption],
     insts: &[Inst],
 ) -> (Vec<MadeExit>, Vec<Assumption>) {

@@ -173,13 +173,12 @@ pub fn speculate(
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(module, tree.function(from), plan.assume)?;
     tree.set_module(module);
-    let mut search =
-        SpeculationSearch::new(tree.function(from), plan.assume, (plan.pins, plan.work));
+    let mut search = SpeculationSearch::new(tree.function(from), plan.assume, plan.pins, plan.work);
     // The versions of the first turn have at least these instructions.
     let line = tree.path(VersionTree::BASE, from).into_iter().chain([from]);
     search.afford(line.map(|version| tree.function(version).inst_count() as u64).sum());
     for turn in 0.. {
-        let attempt = SpeculationAttempt::new(module, (tree, from), &search.made, plan);
+        let attempt = SpeculationAttempt::new(module, tree, from, &search.made, plan);
         search.spend(attempt.work());
         if attempt.lacking().is_empty() {
             return Ok(attempt.publish(tree, search));

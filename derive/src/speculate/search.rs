@@ -26,7 +26,8 @@ impl SpeculationSearch {
     pub(crate) fn new(
         from: &Function,
         assume: &[Assumption],
-        (pins, work): (Pins, u64),
+        pins: Pins,
+        work: u64,
     ) -> SpeculationSearch {
         let cfg = Cfg::new(from);
         let is_reached = |a: &Assumption| cfg.is_reachable(from.inst_block(a.at.inst()));

@@ -20,7 +20,7 @@ fn assumptions(f: &Function, count: usize) -> Vec<Assumption> {
 }
 
 fn search(f: &Function, count: usize) -> SpeculationSearch {
-    SpeculationSearch::new(f, &assumptions(f, count), (Pins::OnDemand, Plan::WORK))
+    SpeculationSearch::new(f, &assumptions(f, count), Pins::OnDemand, Plan::WORK)
 }
 
 /// An assumption without an exit. With these values pinned, it would have an exit.
@@ -122,7 +122,7 @@ fn turns_behind_the_last_leave_out_the_second_half() {
 #[test]
 fn a_turn_that_exceeds_the_work_is_not_begun() {
     let f = function();
-    let mut search = SpeculationSearch::new(&f, &assumptions(&f, 2), (Pins::OnDemand, 100));
+    let mut search = SpeculationSearch::new(&f, &assumptions(&f, 2), Pins::OnDemand, 100);
     search.afford(50);
     search.spend(50);
     search.afford(50);

@@ -228,7 +228,7 @@ impl Family {
             let [there, back] = both else { continue };
             let how = if family.pairs.len() < ends.len() { How::Built } else { How::Composed };
             let mappings = Pair::new(there.mapping.clone(), back.mapping.clone());
-            family.add(tree, (there.from, there.to, how), mappings, there.anchors.clone());
+            family.add(tree, there.from, there.to, how, mappings, there.anchors.clone());
         }
         if let ([first, middle, last], false) = (ids.as_slice(), is_speculative) {
             family.add_apart(tree, [*first, *middle, *last]);
@@ -276,13 +276,15 @@ impl Family {
             compose(&lower.forward.mapping, &upper.forward.mapping).expect("a chain").mapping;
         let back =
             compose(&upper.backward.mapping, &lower.backward.mapping).expect("a chain").mapping;
-        self.add(tree, (first, last, How::ComposedApart), Pair::new(there, back), anchors);
+        self.add(tree, first, last, How::ComposedApart, Pair::new(there, back), anchors);
     }
 
     fn add(
         &mut self,
         tree: &VersionTree,
-        (from, to, how): (Version, Version, How),
+        from: Version,
+        to: Version,
+        how: How,
         mappings: Pair<Mapping>,
         anchors: BTreeSet<Inst>,
     ) {

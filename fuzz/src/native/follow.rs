@@ -424,9 +424,9 @@ impl Following {
             CompiledTransition::Plain(made.map_err(failed)?)
         } else {
             let engine = tier.engine();
-            let source = (function.func, &half.function);
             let target = other.version.as_ref().expect("the plan was compiled");
-            let probe = engine.probe(source, entry, target).map_err(failed)?;
+            let probe = engine.probe(function.func, &half.function, entry, target);
+            let probe = probe.map_err(failed)?;
             let landing = &probe.target().points()[0];
             let (point, values) = (landing.at, landing.values.clone());
             let taken = tier.adopt(probe.target(), vec![Action::Ask]);

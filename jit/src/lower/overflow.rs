@@ -50,9 +50,9 @@ impl Lowering<'_, '_> {
     pub(super) fn overflow_flag(&mut self, data: &InstData) -> clif::Value {
         let flag = match constant_operand(self.unit.function, data) {
             Some((at, constant)) => {
-                let within = fitting(data.opcode, data.ty, constant, at);
+                let (from, to) = fitting(data.opcode, data.ty, constant, at);
                 let x = self.value(data.args[1 - at]);
-                match self.outside(data.ty, x, within) {
+                match self.outside(data.ty, x, from, to) {
                     Some(flag) => flag,
                     None => return self.builder.ins().iconst(types::I32, 0),
                 }
@@ -95,11 +95,11 @@ impl Lowering<'_, '_> {
         home == block || (!self.passable.contains(home.index()) && dominates())
     }
 
-    /// Whether a number is outside an interval, in 8 bits. `None` if the interval has all numbers.
-    fn outside(&mut self, ty: Type, x: clif::Value, within: (i64, i64)) -> Option<clif::Value> {
+    /// Whether a number is outside the interval from `from` to `to`, in 8 bits. `None` if the interval has all numbers.
+    fn outside(&mut self, ty: Type, x: clif::Value, from: i64, to: i64) -> Option<clif::Value> {
         let (least, most) = bounds(ty);
         let ins = self.builder.ins();
-        Some(match within {
+        Some(match (from, to) {
             whole if whole == (least, most) => return None,
             (from, to) if from == least => ins.icmp_imm_s(IntCC::SignedGreaterThan, x, to),
             (from, to) if to == most => ins.icmp_imm_s(IntCC::SignedLessThan, x, from),

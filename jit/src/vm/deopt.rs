@@ -188,7 +188,8 @@ impl<'m> Landed<'m> {
 /// native code.
 fn resumed(
     access: &mut RunAccess<'_>,
-    (left, number): (Func, usize),
+    left: Func,
+    number: usize,
     activations: &[HandedActivation],
 ) -> Result<Vec<u64>, RunStop> {
     let resumed = access.ask_embedder(|embedder, access| {

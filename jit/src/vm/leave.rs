@@ -39,7 +39,7 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     }
     let action = match onward {
         Onward::Enter(continuation) => {
-            return state.enter((&version, number), &continuation, &values);
+            return state.enter(&version, number, &continuation, &values);
         }
         Onward::Take(action) => {
             let checked = state.check_once(&version, number, &action);
@@ -65,7 +65,7 @@ fn take(
 ) -> Result<u64, RunStop> {
     match action {
         Action::Continue(continuation) => {
-            access.state().enter((version, number), continuation, values)
+            access.state().enter(version, number, continuation, values)
         }
         Action::Ask => Err(RunStop::Failed(RunError::Stuck { func: version.func, point: number })),
         Action::Interpret(mapping) => descend(access, version, number, mapping, values),
@@ -137,7 +137,8 @@ impl VmState {
     /// Stores the inputs of a continuation of a point to the buffer, and returns its address.
     fn enter(
         &mut self,
-        (version, number): (&Arc<Version>, usize),
+        version: &Arc<Version>,
+        number: usize,
         continuation: &Arc<Continuation>,
         values: &[u64],
     ) -> Result<u64, RunStop> {

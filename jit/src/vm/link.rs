@@ -415,7 +415,8 @@ impl VmState {
 /// Checks that a frame state names provided values alone, and no slot of an activation twice.
 /// `is_provided` also gets whether the activation is the innermost one of the state.
 fn check_state(
-    (number, func): (usize, Func),
+    number: usize,
+    func: Func,
     state: &FrameState,
     is_provided: impl Fn(Value, bool) -> bool,
 ) -> Result<(), LinkError> {

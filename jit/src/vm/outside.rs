@@ -31,7 +31,7 @@ pub(super) fn call(
     }
     state.machine.enter_imported(func, args);
     let watch = EffectWatch::begin(access, func);
-    let called = ask(access, (func, watch.effect), args, &mut results)?;
+    let called = ask(access, func, watch.effect, args, &mut results)?;
     if let Some(what) = watch.breach(access, &called) {
         return Err(RunStop::Failed(RunError::Effect { func, promised: watch.effect, what }).into());
     }
@@ -51,7 +51,8 @@ pub(super) fn call(
 /// Asks the embedder for the results of an imported function.
 fn ask(
     access: &mut RunAccess<'_>,
-    (func, effect): (Func, DeclaredEffect),
+    func: Func,
+    effect: DeclaredEffect,
     args: &[u64],
     results: &mut [u64],
 ) -> Result<Result<(), CallbackEnd>, RunEnding> {

@@ -233,7 +233,7 @@ fn counted(
     let body = module.body(func).expect("jit: the function of an activation has a body");
     let cfg = Cfg::new(body);
     let forest = LoopForest::new(body, &cfg);
-    let sizes = executed(module, (body, &cfg, &forest));
+    let sizes = executed(module, body, &cfg, &forest);
     let size = |place| sizes.get(&place).map_or(1, |size| size.ceil().max(1.0) as usize);
     let entry = body.first_inst(body.entry());
     let calls = CountedPlace { func, body, header: None, instructions: size(None) };
@@ -252,7 +252,9 @@ fn counted(
 /// the function, times the depth of loops.
 fn executed(
     module: &Module,
-    (body, cfg, forest): (&Function, &Cfg, &LoopForest),
+    body: &Function,
+    cfg: &Cfg,
+    forest: &LoopForest,
 ) -> BTreeMap<Option<Loop>, f64> {
     let mut sizes: BTreeMap<Option<Loop>, f64> = BTreeMap::new();
     // By block: the visits per visit of the innermost header around the block. For a header: per
@@ -341,9 +343,9 @@ done:
         let (func, body) = module.defined().next().expect("one function");
         let cfg = Cfg::new(body);
         let forest = LoopForest::new(body, &cfg);
-        let sizes: Vec<f64> = executed(&module, (body, &cfg, &forest)).into_values().collect();
-        // Outside: entry and done. The outer loop: head, half of left and of right, next. The inner
-        // loop: all of its instructions.
+        let sizes: Vec<f64> = executed(&module, body, &cfg, &forest).into_values().collect();
+        // Outside: entry and done. The outer loop: head, half of left and of right, next. The
+        // inner loop: all of it.
         assert_eq!(sizes, [3.0, 1.0 + 2.0 + 0.5 + 3.0, 3.0]);
         let mut places = Vec::new();
         counted(&module, func, |_, place| {

@@ -95,8 +95,8 @@ pub fn explain_assumption(
             places: shown,
         });
     }
-    let choice = (question.pipeline, question.pins);
-    let (tree, made, reported) = speculated_version(module, base, question.suggestions, choice)
+    let AssumptionQuestion { suggestions, pipeline, pins, .. } = question;
+    let (tree, made, reported) = speculated_version(module, base, suggestions, pipeline, pins)
         .map_err(AssumptionError::Refused)?;
     let optimized = NamedVersion::new(module, tree.function(made.optimized));
     let from = Shown { name: "opt", version: &optimized };
@@ -114,7 +114,7 @@ pub fn explain_assumption(
             pins: exit.map_or(Vec::new(), |exit| to.values(exit.pins.iter().copied())),
             entry: entry.map(|(_, entry)| {
                 let stands = |inst| to.place(Point::before(inst));
-                shown_entry([from, to], (Level::Avail, entry.entry()), |_| None, stands)
+                shown_entry([from, to], Level::Avail, entry.entry(), |_| None, stands)
             }),
         }
     };

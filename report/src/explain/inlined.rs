@@ -217,7 +217,7 @@ impl InlinedTeller<'_> {
             told.find_map(|told| told.history.of_value(value).map(|number| told.done(number)))
         };
         let versions = ["base", "opt"].map(|name| self.shown(name));
-        shown_entry(versions, (Level::Avail, entry), since, |inst| self.stands(inst))
+        shown_entry(versions, Level::Avail, entry, since, |inst| self.stands(inst))
     }
 
     fn frames(&self, entry: &Entry) -> ExplainedFrames {
@@ -273,10 +273,10 @@ impl InlinedTeller<'_> {
         let pairs = &self.steps.pairs;
         let refused = match heading {
             Side::Before => self
-                .missing(point, &pairs[0].before, (0, ["base", "cleaned"]))
+                .missing(point, &pairs[0].before, 0, ["base", "cleaned"])
                 .or_else(|| self.not_entered(point)),
             Side::After => self
-                .missing(point, &pairs[1].after, (1, ["opt", "copy"]))
+                .missing(point, &pairs[1].after, 1, ["opt", "copy"])
                 .or_else(|| self.not_left(point)),
         };
         refused.unwrap_or_else(|| {
@@ -302,7 +302,8 @@ impl InlinedTeller<'_> {
         &self,
         point: Point,
         made: &MappedStep,
-        (at, names): (usize, [&'static str; 2]),
+        at: usize,
+        names: [&'static str; 2],
     ) -> Option<Lost> {
         let told = &self.told[at];
         let step = match names {
@@ -332,12 +333,12 @@ impl InlinedTeller<'_> {
             return Some(self.no_place(landing, *refusal));
         };
         let ahead = &self.steps.pairs[1].before;
-        if let Some(lost) = self.missing(place, ahead, (1, ["copy", "opt"])) {
+        if let Some(lost) = self.missing(place, ahead, 1, ["copy", "opt"]) {
             return Some(lost);
         }
         let told = &self.told[1];
         let why = match refusal {
-            Refusal::NotProvided { value } => self.not_provided(*refusal, (*value, "copy"), told),
+            Refusal::NotProvided { value } => self.not_provided(*refusal, *value, "copy", told),
             Refusal::NoSecondEntry if is_removed(told, self.shown("copy"), place) => {
                 let copy = self.shown("copy");
                 let why = why_unreachable(told, copy, place, &Cfg::new(copy.version.version));
@@ -384,16 +385,16 @@ impl InlinedTeller<'_> {
             FrameRefusal::Composition { frame, refusal } => {
                 let (id, inst) = *stack.get(*frame)?;
                 let behind = &self.steps.pairs[0].after;
-                let of = (0, ["cleaned", "base"]);
                 if *refusal == Refusal::NoSecondEntry
                     && id == 0
-                    && let Some(lost) = self.missing(Point::before(inst), behind, of)
+                    && let Some(lost) =
+                        self.missing(Point::before(inst), behind, 0, ["cleaned", "base"])
                 {
                     return Some(lost);
                 }
                 match refusal {
                     Refusal::NotProvided { value } if id == 0 => {
-                        self.not_provided(*refusal, (*value, "base"), told)
+                        self.not_provided(*refusal, *value, "base", told)
                     }
                     _ => because(told, refusal.name(), refusal.to_string(), None),
                 }
@@ -414,7 +415,8 @@ impl InlinedTeller<'_> {
     fn not_provided(
         &self,
         refusal: Refusal,
-        (value, version): (Value, &'static str),
+        value: Value,
+        version: &'static str,
         told: &Told<'_>,
     ) -> Why {
         let shown = self.shown(version);

@@ -296,7 +296,7 @@ impl Teller<'_, '_> {
     fn moved(&self, level: Level, entry: &Entry) -> ExplainedEntry {
         let since = |value| self.index.since(value).map(|n| self.told.done(n));
         let stands = |inst| self.to.place(Point::before(inst));
-        shown_entry([self.from, self.to], (level, entry), since, stands)
+        shown_entry([self.from, self.to], level, entry, since, stands)
     }
 
     /// The status of a point without an entry, and the reason.
@@ -407,7 +407,8 @@ fn why_absent(told: &Told<'_>, [from, to]: [Shown<'_>; 2], asked: &str, elsewher
 /// the place of a replayed store.
 fn shown_entry(
     [from, to]: [Shown<'_>; 2],
-    (level, entry): (Level, &Entry),
+    level: Level,
+    entry: &Entry,
     since: impl Fn(Value) -> Option<PassAction>,
     stands: impl Fn(Inst) -> PointPlace,
 ) -> ExplainedEntry {

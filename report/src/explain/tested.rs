@@ -20,16 +20,18 @@ use transition::Side;
 /// As [`super::explain`], or if the pipeline is not the one of the version.
 pub fn test_blame(
     module: &Module,
-    (base, secured): (&Function, &Secured),
+    base: &Function,
+    secured: &Secured,
     pipeline: &Pipeline,
-    (question, effort): (Question<'_>, CulpritEffort),
+    question: Question<'_>,
+    effort: CulpritEffort,
     answers: &mut [PointAnswer],
 ) {
     let Secured { derived, retried, .. } = secured;
     let versions = [base, &derived.function];
     let named = NamedVersion::pair(module, versions, &derived.log, question.lines);
     let given_up = retried.given_up.iter().map(|given_up| given_up.numbers()).collect();
-    let mut counterfactual = Counterfactual::new(module, (base, derived), pipeline, given_up);
+    let mut counterfactual = Counterfactual::new(module, base, derived, pipeline, given_up);
     for (answer, heading) in answers.iter_mut().zip(question.headings) {
         let version = match heading {
             Side::Before => &named[0],
@@ -56,8 +58,8 @@ pub fn test_blame(
             continue;
         }
         let mut blamed = culprits.iter().map(|culprit| match &culprit.run {
-            None => told(module, (base, derived), culprit.action, question),
-            Some(run) => told(module, (&run.0, &run.1), culprit.action, question),
+            None => told(module, base, derived, culprit.action, question),
+            Some(run) => told(module, &run.0, &run.1, culprit.action, question),
         });
         why.blame = blamed.next();
         why.tested = Some(TestedBlame { mends: true, also: blamed.collect(), runs, bound: None });
@@ -67,7 +69,8 @@ pub fn test_blame(
 /// An action in the words of the run that makes it.
 fn told(
     module: &Module,
-    (base, derived): (&Function, &Derived),
+    base: &Function,
+    derived: &Derived,
     action: usize,
     question: Question<'_>,
 ) -> PassAction {

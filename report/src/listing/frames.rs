@@ -27,7 +27,7 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
     let [up, down] = &made.points;
     let [up_lost, down_lost] = made.lost.each_ref().map(|lost| lost.iter().copied().collect());
     let mut listing = Listing { source: &base, target: &opt, log: &log, out: &mut out };
-    listing.heading("base to opt", (up, &up_lost));
+    listing.heading("base to opt", up, &up_lost);
     for point in up {
         match made.up.entry(*point) {
             Some(entry) => listing.entry(*point, entry),
@@ -43,7 +43,7 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
         bases.entry(func).or_insert_with(|| NamedVersion::new(module, body));
     }
     let mut listing = Listing { source: &opt, target: &base, log: &log, out: &mut out };
-    listing.heading("opt to frames", (down, &down_lost));
+    listing.heading("opt to frames", down, &down_lost);
     for point in down {
         match made.down.entry(*point) {
             Some(entry) => {
@@ -57,11 +57,7 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
 }
 
 impl Listing<'_> {
-    fn heading(
-        &mut self,
-        heading: &str,
-        (points, lost): (&[Point], &BTreeMap<Point, &'static str>),
-    ) {
+    fn heading(&mut self, heading: &str, points: &[Point], lost: &BTreeMap<Point, &'static str>) {
         let (name, count) = (self.source.version.name(), points.len());
         let entries = count - lost.len();
         self.line(0, &format!("func @{name}, {heading}, avail: {entries} of {count} points"));

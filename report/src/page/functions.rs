@@ -190,7 +190,7 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
                 table.functions id=(id("functions")) {
                     thead { (head(&columns)) }
                     tbody { @for (number, function) in changed {
-                        (row((number, pipeline), function, level, &columns))
+                        (row(number, pipeline, function, level, &columns))
                     } }
                 }
             }
@@ -228,7 +228,8 @@ fn heading(text: &str, meaning: &str, kind: &str) -> Markup {
 }
 
 fn row(
-    (number, pipeline): (usize, usize),
+    number: usize,
+    pipeline: usize,
     function: &FunctionReport,
     level: usize,
     columns: &[&FunctionColumn],

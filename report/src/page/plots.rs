@@ -29,11 +29,12 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// A drawing, in the colors of the style.
 fn themed(
-    size: (u32, u32),
+    width: u32,
+    height: u32,
     draw: impl FnOnce(&DrawingArea<SVGBackend<'_>, Shift>) -> Drawn,
 ) -> String {
     let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
     draw(&area).and_then(|()| Ok(area.present()?)).expect("drawing into a string cannot fail");
     drop(area);
     MARKS.iter().fold(svg, |svg, (mark, color)| svg.replace(mark, color))
@@ -65,7 +66,7 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
     let labels = Spread::BUCKETS;
     let said: Vec<String> = labels.iter().zip(counts).map(|(l, n)| format!("{l}: {n}")).collect();
     let most = counts.iter().max().copied().unwrap_or(0);
-    let drawn = themed((420, 200), |area| {
+    let drawn = themed(420, 200, |area| {
         let label = |bucket: &i32| {
             usize::try_from(*bucket)
                 .ok()
@@ -159,7 +160,7 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
     let lowest = functions.iter().map(|(_, share)| *share).fold(100.0, f64::min);
     let bottom = (((lowest - 5.0) / 10.0).floor() * 10.0).clamp(0.0, 90.0);
     let mut places = Vec::new();
-    let axes = themed((860, 320), |area| {
+    let axes = themed(860, 320, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .x_label_area_size(44)

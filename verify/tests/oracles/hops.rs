@@ -153,7 +153,7 @@ fn a_wrong_copy_is_found_and_found_again() {
         let divergence = &hopper.report().divergences[0];
         assert!(matches!(divergence.difference, HopDifference::End { .. }), "{divergence}");
         assert_eq!(divergence.input, [9]);
-        let again = |hops: &[Hop]| hopper.replay((case.func, &[9]), &NoHost, hops);
+        let again = |hops: &[Hop]| hopper.replay(case.func, &[9], &NoHost, hops);
         assert_eq!(again(&divergence.hops), Some(divergence.difference.clone()));
         assert_eq!(again(&[]), None);
         // A hop that is not possible at its point ends the chain, and the run continues.
@@ -187,7 +187,7 @@ fn the_landing_point_is_visited_too() {
             target: point,
         };
         let differs = |there, back| {
-            hopper.replay((case.func, &[9]), &NoHost, &[hop(0, there), hop(1, back)]).is_some()
+            hopper.replay(case.func, &[9], &NoHost, &[hop(0, there), hop(1, back)]).is_some()
         };
         // There are nine rounds, and the wrong entry back has to fire in one of them.
         assert!(differs(8, 0) && differs(7, 0) && differs(7, 1) && differs(0, 8));

@@ -41,7 +41,7 @@ pub(super) fn report(
     let (pins, pins_name) = args.suggestions.pins();
     let figures = |base: &Function, _: &mut Stopwatch| {
         let (func, suggestions) = &suggested[base.name()];
-        report::speculated(module, *func, profile, suggestions, (pipeline, pins))
+        report::speculated(module, *func, profile, suggestions, pipeline, pins)
             .map_err(|error| CommandFailure::input(format!("@{}: {error}", base.name())))
     };
     each_function(jobs, &functions, figures, |worked| {

@@ -21,11 +21,16 @@ enum RewriteSubject {
     Created(u32),
 }
 
-/// The name of a rewrite: pass, rule and subject. The subject has a detail that distinguishes two
-/// rewrites of one entity.
-pub(super) type RewriteName = (&'static str, &'static str, SubjectName);
+/// The name of a rewrite.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct RewriteName {
+    pass: &'static str,
+    rule: &'static str,
+    subject: SubjectName,
+}
 
-/// The subject of a rewrite, in terms that all runs share.
+/// The subject of a rewrite, in terms that all runs share, and a detail that tells two rewrites of
+/// one subject apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct SubjectName(RewriteSubject, u32);
 
@@ -76,7 +81,8 @@ impl RunNames {
             None => subject,
         };
         let origin = first.origin();
-        let name = (origin.pass(), origin.rule(), SubjectName(subject, detail));
+        let (pass, rule) = (origin.pass(), origin.rule());
+        let name = RewriteName { pass, rule, subject: SubjectName(subject, detail) };
         self.rewrites.entry(name).or_default().push(origin.rewrite());
         self.names.insert(origin.rewrite(), name);
         let entities = rewrite.iter().flat_map(|action| created(action.kind()));

@@ -91,7 +91,7 @@ impl Counterfactual<'_> {
     ) -> Vec<SharedCulprits> {
         let end = self.work.saturating_add(effort.work);
         let end = std::mem::replace(&mut self.end, end);
-        let mut search = CulpritSearch::new(self, (points, level), effort);
+        let mut search = CulpritSearch::new(self, points, level, effort);
         let bound = search.all().err();
         let answers = search.answers(bound.unwrap_or(SearchBound::Suspects));
         self.end = end;
@@ -128,7 +128,8 @@ struct CulpritSearch<'s, 'a> {
 impl<'s, 'a> CulpritSearch<'s, 'a> {
     fn new(
         test: &'s mut Counterfactual<'a>,
-        (points, level): (&'s [SourcePoint], Level),
+        points: &'s [SourcePoint],
+        level: Level,
         effort: CulpritEffort,
     ) -> CulpritSearch<'s, 'a> {
         CulpritSearch {
@@ -281,7 +282,7 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
                     gathered.entry(set.clone()).or_default().push(point);
                     continue;
                 }
-                match self.next(&run, &set, (point, &fate)) {
+                match self.next(&run, &set, point, &fate) {
                     Err(SearchBound::Work) => return Err(SearchBound::Work),
                     Err(bound) => {
                         self.not_found.insert(point, bound);
@@ -301,7 +302,8 @@ impl<'s, 'a> CulpritSearch<'s, 'a> {
         &mut self,
         run: &PipelineRun,
         set: &Set,
-        (point, fate): (usize, &Fate),
+        point: usize,
+        fate: &Fate,
     ) -> Result<RewriteName, SearchBound> {
         if set.len() == self.effort.set {
             return Err(SearchBound::Set);

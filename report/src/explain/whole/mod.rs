@@ -304,7 +304,7 @@ impl Viewer<'_> {
             source: version.line(point).map(|line| self.strings.id(line.to_string())),
             prices: prices(teller, point),
             entry: entry.map(|(level, entry)| {
-                self.entry(teller, (level, entry), facts.get(&(level, point)).copied())
+                self.entry(teller, level, entry, facts.get(&(level, point)).copied())
             }),
             why: why.map(|why| self.why(&why)),
         }
@@ -313,7 +313,8 @@ impl Viewer<'_> {
     fn entry(
         &mut self,
         teller: &Teller<'_, '_>,
-        (level, entry): (Level, &Entry),
+        level: Level,
+        entry: &Entry,
         facts: Option<&EntryFacts>,
     ) -> EntryView {
         let (from, to) = (teller.from, teller.to);
