@@ -52,17 +52,18 @@ struct Way {
 fn way(
     module: &mut Module,
     of: Func,
-    (source, target): (&Function, &Function),
+    source: &Function,
+    target: &Function,
     mapping: &Mapping,
     armed: Option<&Instrumented>,
     counts: &mut Counts,
 ) -> Way {
     let mut entries = BTreeMap::new();
     let landed = armed.map_or(target, |a| &a.function);
-    let keys = (VersionKey::of(source), VersionKey::of(target));
+    let (from, to) = (VersionKey::of(source), VersionKey::of(target));
     for (point, plain) in mapping.entries() {
         let name = format!("continuation {}", module.funcs.len());
-        let sealed = CheckedEntry::unproved(keys, point, plain);
+        let sealed = CheckedEntry::unproved(from, to, point, plain);
         let made = match armed {
             None => continuation(&name, source, &[target], sealed),
             Some(armed) => continuation_with_points(&name, source, target, armed, sealed),
@@ -176,7 +177,14 @@ fn host() -> Wasi<'static> {
 
 /// Runs a program in the source version to the points with entries. From each, compares a run that
 /// fires the entry with one that calls the continuation.
-fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, counts: &mut Counts) {
+fn compare(
+    module: &Module,
+    entry: Func,
+    args: &[u64],
+    way: &Way,
+    effort: Effort,
+    counts: &mut Counts,
+) {
     let limits = Limits { fuel: effort.fuel, ..Limits::default() };
     let mut machine = Machine::with_options(&Code::new(module), limits, Default::default())
         .expect("it instantiates");
@@ -189,7 +197,7 @@ fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, co
     };
     let mut seen: BTreeMap<Point, u32> = BTreeMap::new();
     let (mut running, before) = (host(), counts.transitions);
-    machine.start(start.0, start.1);
+    machine.start(entry, args);
     while machine.run(&mut running, &mut PauseAtMarks) == Run::Paused
         && counts.transitions - before < effort.most
     {
@@ -203,8 +211,8 @@ fn compare(module: &Module, start: (Func, &[u64]), way: &Way, effort: Effort, co
             machine.unmark(source, [point.inst()]);
         }
         let (mut fired, mut continued) = (machine.clone(), machine.clone());
-        let versions = (VersionKey::of(&way.source), VersionKey::of(&way.target));
-        let sealed = CheckedEntry::unproved(versions, point, entry);
+        let [from, to] = [&way.source, &way.target].map(VersionKey::of);
+        let sealed = CheckedEntry::unproved(from, to, point, entry);
         fired.fire(target, sealed).expect("the entry is right");
         let expected = finish(&mut fired, &mut host(), body);
         continued.start(*rest, &values);
@@ -244,10 +252,10 @@ fn continuations_of_random_programs_end_as_transitions_do() {
         let Some([before, after]) = versions(&program.module, program.main) else { continue };
         for ((source, mapping), (target, _)) in [(&before, &after), (&after, &before)] {
             let mut module = program.module.clone();
-            let way = way(&mut module, program.main, (source, target), mapping, None, &mut counts);
+            let way = way(&mut module, program.main, source, target, mapping, None, &mut counts);
             let effort = Effort { visits: 3, most: 150, fuel: 2 * program.steps + 1000 };
             for args in program.arguments.iter().take(3) {
-                compare(&module, (program.main, args), &way, effort, &mut counts);
+                compare(&module, program.main, args, &way, effort, &mut counts);
             }
         }
     }
@@ -300,17 +308,11 @@ fn continuations_of_armed_versions_exit_as_these_do() {
             let mut module = program.module.clone();
             let findings = verify_function(&module, &armed.function);
             assert!(findings.is_empty(), "seed {seed}: {}", findings[0]);
-            let way = way(
-                &mut module,
-                program.main,
-                (source, target),
-                mapping,
-                Some(&armed),
-                &mut counts,
-            );
+            let way =
+                way(&mut module, program.main, source, target, mapping, Some(&armed), &mut counts);
             let effort = Effort { visits: 2, most: 150, fuel: 8 * program.steps + 1000 };
             for args in program.arguments.iter().take(3) {
-                compare(&module, (program.main, args), &way, effort, &mut counts);
+                compare(&module, program.main, args, &way, effort, &mut counts);
             }
         }
     }
@@ -342,9 +344,9 @@ fn continuations_of_kernels_end_as_transitions_do() {
             let Some([before, after]) = versions(&program, func) else { continue };
             for ((source, mapping), (target, _)) in [(&before, &after), (&after, &before)] {
                 let mut module = program.clone();
-                let way = way(&mut module, func, (source, target), mapping, None, &mut counts);
+                let way = way(&mut module, func, source, target, mapping, None, &mut counts);
                 let effort = Effort { visits: 2, most: 60, fuel: 1 << 22 };
-                compare(&module, (start, &[]), &way, effort, &mut counts);
+                compare(&module, start, &[], &way, effort, &mut counts);
             }
         }
     }

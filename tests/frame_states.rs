@@ -218,7 +218,7 @@ fn entries_land_at_states_and_provide_their_values() {
                 poorer.insert(point, without(entry, value));
             }
         }
-        let [with, alone] = refused_without(module, (&tree, &graph), &states, poorer);
+        let [with, alone] = refused_without(module, &tree, &graph, &states, poorer);
         (refused, anyway) = (refused + with, anyway + alone);
     }
     assert!(held > 2_000 && more > 1_000, "{held} entries, {more} with a value that is not live");
@@ -238,7 +238,8 @@ fn without(entry: &Entry, value: Value) -> Entry {
 /// The numbers of entries that the checker refuses with the states armed, and without them.
 fn refused_without(
     module: &Module,
-    (tree, graph): (&VersionTree, &VersionGraph<'_>),
+    tree: &VersionTree,
+    graph: &VersionGraph<'_>,
     states: &FrameStates,
     mapping: Mapping,
 ) -> [usize; 2] {

@@ -74,7 +74,8 @@ fn lacking(target: &Function, mapping: &Mapping, back: &Mapping) -> Vec<(Point, 
 /// Compares the entries on demand with the entries of the whole mappings. Returns the number of
 /// compared entries, and the number of entries with fewer provided values.
 fn compare(
-    (made, all): (&Synthesis, &Synthesis),
+    made: &Synthesis,
+    all: &Synthesis,
     asked: &Asked,
     versions: Pair<&Function>,
     what: &str,
@@ -146,7 +147,7 @@ fn entries_of_sets_are_those_of_the_whole_mappings_up_to_live_plus() {
         for (number, asked) in sets(&pair, versions, seed).iter().enumerate() {
             let made = synthesize_at(&pair, Level::Avail, asked);
             let what = format!("seed {seed}, set {number}");
-            let counts = compare((&made, &all), asked, versions, &what);
+            let counts = compare(&made, &all, asked, versions, &what);
             (compared, fewer) = (compared + counts.0, fewer + counts.1);
             let mappings = [&made.forward.mapping, &made.backward.mapping];
             transitions += fire(&program, &derived.function, &anchors, mappings);

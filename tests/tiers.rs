@@ -73,8 +73,11 @@ fn programs() -> impl Iterator<Item = (u64, Module, Func, Vec<Vec<u64>>)> {
 /// by function.
 fn with_pauses(
     module: &Module,
-    (program, func, args): (&Program, Func, &[u64]),
-    (fuel, trace): (u64, TraceLevel),
+    program: &Program,
+    func: Func,
+    args: &[u64],
+    fuel: u64,
+    trace: TraceLevel,
     prng: &mut Prng,
 ) -> (End, u64, Vec<u64>) {
     let mut machine = machine(program, fuel, trace);
@@ -127,9 +130,9 @@ fn a_run_without_fuel_stops_at_the_same_place_when_visits_count() {
             for round in 0..6 {
                 let fuel = if round == 0 { 1 << 20 } else { prng.below(used as u32 + 1).into() };
                 let wanted = both(&program, entry, &args, fuel, &what);
-                let run = (&program, entry, &*args);
-                let [exact, fast] =
-                    TIERS.map(|trace| with_pauses(&module, run, (fuel, trace), &mut prng));
+                let [exact, fast] = TIERS.map(|trace| {
+                    with_pauses(&module, &program, entry, &args, fuel, trace, &mut prng)
+                });
                 assert_eq!((&exact.0, &fast.0), (&wanted, &wanted), "{what} with fuel {fuel}");
                 // A call without fuel for its first instruction is counted in the fast tier alone.
                 if !matches!(wanted.outcome, Outcome::OutOfFuel(_)) {

@@ -5,7 +5,7 @@
 //! fastest runs, each at the best of its places. The column `again` is the base, compiled a second
 //! time: differences as small mean nothing.
 
-use super::inlining::{Subject, execute};
+use super::inlining::{ProgramSubject, execute};
 use super::measure::{Times, geometric_mean, highest};
 use super::programs::{NAMES, module, padded, size};
 use super::{Arguments, Report};
@@ -73,7 +73,7 @@ fn variants(arguments: &Arguments) -> Result<Vec<Variant>, Box<dyn Error>> {
 }
 
 /// The kernels and programs that `--only` selects.
-fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
+fn subjects(arguments: &Arguments) -> Result<Vec<ProgramSubject>, Box<dyn Error>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let mut subjects = Vec::new();
     for (name, size) in KERNELS {
@@ -82,13 +82,15 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
             if arguments.selects(&label) {
                 let bytes = std::fs::read(folder.join(file))?;
                 let module = load(Format::Wasm, &bytes).map_err(|e| e.in_file(&label))?;
-                subjects.push((label, Arc::new(module), vec![name.to_owned(), size.to_owned()]));
+                let args = vec![name.to_owned(), size.to_owned()];
+                subjects.push(ProgramSubject { name: label, module: Arc::new(module), args });
             }
         }
     }
     for name in NAMES.into_iter().filter(|name| arguments.selects(name)) {
         if let Some(module) = module(arguments, name)? {
-            subjects.push((name.to_owned(), module, vec![name.to_owned(), size(name).to_owned()]));
+            let args = vec![name.to_owned(), size(name).to_owned()];
+            subjects.push(ProgramSubject { name: name.to_owned(), module, args });
         }
     }
     Ok(subjects)
@@ -97,7 +99,7 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
 /// The fastest times of each variant of a program.
 fn measure(
     arguments: &Arguments,
-    (name, module, args): &Subject,
+    ProgramSubject { name, module, args }: &ProgramSubject,
     variants: &[Variant],
     rounds: usize,
 ) -> Result<Vec<Times>, Box<dyn Error>> {
@@ -138,12 +140,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     for subject in subjects(arguments)? {
         let times = measure(arguments, &subject, &variants, rounds)?;
         let ratios: Vec<f64> = times.iter().map(|t| t.best() / times[0].best()).collect();
-        table += &line(&subject.0, &format!("{:.4}", times[0].best()), &variants, &ratios, width);
+        table +=
+            &line(&subject.name, &format!("{:.4}", times[0].best()), &variants, &ratios, width);
         let by_name = variants.iter().zip(&times);
         let seconds: serde_json::Map<_, _> =
             by_name.map(|(v, t)| (v.name.clone(), json!(t.best()))).collect();
-        found.push(json!({ "program": subject.0, "seconds": seconds }));
-        rows.push((subject.0, ratios));
+        found.push(json!({ "program": subject.name, "seconds": seconds }));
+        rows.push((subject.name, ratios));
     }
     if rows.is_empty() {
         return Err("--only selects no kernel and no program that is built".into());

@@ -45,11 +45,15 @@ impl Row {
     }
 }
 
-/// A program: its name, its module and its arguments.
-pub(crate) type Subject = (String, Arc<Module>, Vec<String>);
+/// A program.
+pub(crate) struct ProgramSubject {
+    pub(crate) name: String,
+    pub(crate) module: Arc<Module>,
+    pub(crate) args: Vec<String>,
+}
 
 /// The programs.
-fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
+fn subjects(arguments: &Arguments) -> Result<Vec<ProgramSubject>, Box<dyn Error>> {
     let mut subjects = Vec::new();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     for (name, size) in KERNELS {
@@ -59,13 +63,14 @@ fn subjects(arguments: &Arguments) -> Result<Vec<Subject>, Box<dyn Error>> {
                 let bytes = std::fs::read(folder.join(format!("{label}.wasm")))?;
                 let module = load(Format::Wasm, &bytes).map_err(|e| e.in_file(&label))?;
                 let args = vec![name.to_owned(), size.to_owned()];
-                subjects.push((label, Arc::new(module), args));
+                subjects.push(ProgramSubject { name: label, module: Arc::new(module), args });
             }
         }
     }
     for name in NAMES.into_iter().filter(|name| name.contains(&arguments.only)) {
         if let Some(module) = module(arguments, name)? {
-            subjects.push((name.to_owned(), module, vec![name.to_owned(), size(name).to_owned()]));
+            let args = vec![name.to_owned(), size(name).to_owned()];
+            subjects.push(ProgramSubject { name: name.to_owned(), module, args });
         }
     }
     Ok(subjects)
@@ -102,7 +107,7 @@ pub(crate) fn execute(
 
 fn measure(
     arguments: &Arguments,
-    (name, module, args): &Subject,
+    ProgramSubject { name, module, args }: &ProgramSubject,
     rounds: usize,
 ) -> Result<Row, Box<dyn Error>> {
     let mut variants = Vec::new();
@@ -141,11 +146,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Report, Box<dyn Error>> {
     let (mut rows, mut gains) = (Vec::new(), Vec::new());
     for subject in subjects(arguments)? {
         let row = measure(arguments, &subject, rounds)?;
-        let growth = |of: fn(&(usize, usize)) -> usize| {
-            of(&row.sizes[2]) as f64 / of(&row.sizes[0]).max(1) as f64
-        };
-        let (instructions, bytes) = (growth(|s| s.0), growth(|s| s.1));
-        let name = &subject.0;
+        let growth = |late: usize, early: usize| late as f64 / early.max(1) as f64;
+        let (early, late) = (row.sizes[0], row.sizes[2]);
+        let (instructions, bytes) = (growth(late.0, early.0), growth(late.1, early.1));
+        let name = &subject.name;
         table += &format!(
             "{name:<12}{:>10.4}{:>10.4}{:>8.3}{:>8.3}{:>9.3}{instructions:>12.3}{bytes:>8.3}\n",
             row.times[0].best(),

@@ -55,8 +55,8 @@ pub(crate) fn killed(
                 continue;
             };
             let mut other = machine.clone();
-            let keys = (mapping.source(), mapping.target());
-            let entry = CheckedEntry::unproved(keys, point, entry);
+            let (source, target) = (mapping.source(), mapping.target());
+            let entry = CheckedEntry::unproved(source, target, point, entry);
             if other.fire(ids[side.other()], entry).is_err() {
                 killed.insert(point);
                 continue;
@@ -86,9 +86,9 @@ pub(crate) fn finish(
                 let view = machine.view().expect("a failed run is paused");
                 let (version, point) = (view.version(), Point::before(view.inst()));
                 let entry = exits.entry(point).filter(|_| version == ids.after);
-                let keys = (exits.source(), exits.target());
+                let (source, target) = (exits.source(), exits.target());
                 let left = entry.is_some_and(|entry| {
-                    let entry = CheckedEntry::unproved(keys, point, entry);
+                    let entry = CheckedEntry::unproved(source, target, point, entry);
                     machine.fire(ids.before, entry).is_ok()
                 });
                 if !left {

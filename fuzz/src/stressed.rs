@@ -196,8 +196,8 @@ impl StressedRun<'_, '_> {
         let (version, func, point) = (view.version(), view.func(), Point::before(view.inst()));
         let (to, mapping) = self.watcher.sides.leaving[&version];
         let entry: &Entry = mapping.entry(point).expect("only mapped points have a number");
-        let keys = (mapping.source(), mapping.target());
-        machine.fire(to, CheckedEntry::unproved(keys, point, entry)).map_err(|e| e.to_string())?;
+        let claimed = CheckedEntry::unproved(mapping.source(), mapping.target(), point, entry);
+        machine.fire(to, claimed).map_err(|e| e.to_string())?;
         // If the run lands at an anchor, it executes that anchor next without a pause.
         self.watcher.waits = !self.watcher.is_anchor(to, entry.target.inst());
         self.hops.push((func, version, point));

@@ -4,8 +4,8 @@
 //! Every operation checks its bounds before it writes anything.
 
 use super::globals::{Globals, observed_digest};
-use super::memory::{Memories, within};
-use super::tables::{SegmentKind, Tables};
+use super::memory::{Memories, MemoryAddress, within};
+use super::tables::{SegmentKind, TableSlot, Tables};
 use super::trace::Trace;
 use cranelift_entity::EntityRef;
 use ir::entity::Memory;
@@ -153,7 +153,9 @@ impl Bulk<'_> {
         match imm {
             Imm::Memory(memory) => self.memories.fill(memory, to, b as u8, count).ok(),
             Imm::Memories(target, source) => {
-                self.memories.copy((target, to), (source, b), count).ok()
+                let to = MemoryAddress { memory: target, address: to };
+                let from = MemoryAddress { memory: source, address: b };
+                self.memories.copy(to, from, count).ok()
             }
             Imm::MemoryData(memory, segment) => {
                 let bytes = &self.declarations.data[segment.index()].bytes;
@@ -179,7 +181,11 @@ impl Bulk<'_> {
                 self.trace.grow_table(table, a, by, result, digest);
                 return Some(result.into());
             }
-            (_, Imm::Tables(to, from)) => tables.copy((to, a), (from, b), c).ok()?,
+            (_, Imm::Tables(to, from)) => {
+                let to = TableSlot { table: to, index: a };
+                let from = TableSlot { table: from, index: b };
+                tables.copy(to, from, c).ok()?
+            }
             (_, Imm::TableElem(table, segment)) => {
                 let entries = &self.declarations.elements[segment.index()].entries;
                 let entries = tables.contents(SegmentKind::Elem, segment.index(), entries);

@@ -88,6 +88,13 @@ pub(super) struct Extent {
     pub(super) digest: u64,
 }
 
+/// A place in a memory.
+#[derive(Clone, Copy)]
+pub(super) struct MemoryAddress {
+    pub(super) memory: Memory,
+    pub(super) address: u64,
+}
+
 /// The memories of one machine. A clone copies the contents out of any [`Region`] into allocations
 /// of its own. It has no bytes of memories that the embedder provides ([`Memories::provide`]).
 #[derive(Clone, Debug)]
@@ -247,24 +254,25 @@ impl Memories {
     /// Copies bytes between two memories, or within one. The ranges may overlap.
     pub(super) fn copy(
         &mut self,
-        to: (Memory, u64),
-        from: (Memory, u64),
+        to: MemoryAddress,
+        from: MemoryAddress,
         count: u64,
     ) -> Result<(), OutOfBounds> {
-        let source = within(self.bytes(from.0).len(), from.1, count)?;
-        if to.0 == from.0 {
-            let target = within(self.bytes(to.0).len(), to.1, count)?;
+        let source = within(self.bytes(from.memory).len(), from.address, count)?;
+        if to.memory == from.memory {
+            let target = within(self.bytes(to.memory).len(), to.address, count)?;
             let start = target.start;
-            self.untrack(to.0, target.clone());
-            self.list[to.0.index()].storage.bytes_mut().copy_within(source, start);
-            self.track(to.0, target);
+            self.untrack(to.memory, target.clone());
+            self.list[to.memory.index()].storage.bytes_mut().copy_within(source, start);
+            self.track(to.memory, target);
             return Ok(());
         }
         // Takes the source out of the list, because `change` borrows the whole list.
-        let storage = std::mem::take(&mut self.list[from.0.index()].storage);
-        let result = self
-            .change(to.0, to.1, count, |target| target.copy_from_slice(&storage.bytes()[source]));
-        self.list[from.0.index()].storage = storage;
+        let storage = std::mem::take(&mut self.list[from.memory.index()].storage);
+        let result = self.change(to.memory, to.address, count, |target| {
+            target.copy_from_slice(&storage.bytes()[source])
+        });
+        self.list[from.memory.index()].storage = storage;
         result
     }
 

@@ -40,6 +40,13 @@ struct OneTable {
     max: u32,
 }
 
+/// A place in a table.
+#[derive(Clone, Copy)]
+pub(super) struct TableSlot {
+    pub(super) table: Table,
+    pub(super) index: u64,
+}
+
 /// The tables and segments of one machine.
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
@@ -201,22 +208,22 @@ impl Tables {
     /// Copies entries between two tables, or within one. The ranges may overlap.
     pub(super) fn copy(
         &mut self,
-        to: (Table, u64),
-        from: (Table, u64),
+        to: TableSlot,
+        from: TableSlot,
         count: u64,
     ) -> Result<(), OutOfBounds> {
-        let source = within(self.entries(from.0).len(), from.1, count)?;
-        let target = within(self.entries(to.0).len(), to.1, count)?;
-        if to.0 == from.0 {
-            self.untrack(to.0, target.clone());
-            self.list[to.0.index()].entries.copy_within(source, target.start);
-            self.track(to.0, target);
+        let source = within(self.entries(from.table).len(), from.index, count)?;
+        let target = within(self.entries(to.table).len(), to.index, count)?;
+        if to.table == from.table {
+            self.untrack(to.table, target.clone());
+            self.list[to.table.index()].entries.copy_within(source, target.start);
+            self.track(to.table, target);
             return Ok(());
         }
-        let entries = std::mem::take(&mut self.list[from.0.index()].entries);
-        let result =
-            self.change(to.0, to.1, count, |target| target.copy_from_slice(&entries[source]));
-        self.list[from.0.index()].entries = entries;
+        let entries = std::mem::take(&mut self.list[from.table.index()].entries);
+        let result = self
+            .change(to.table, to.index, count, |target| target.copy_from_slice(&entries[source]));
+        self.list[from.table.index()].entries = entries;
         result
     }
 

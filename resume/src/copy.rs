@@ -31,12 +31,7 @@ impl Origins {
     }
 
     /// Records the source of a copied instruction, and of its results.
-    pub(crate) fn set(
-        &mut self,
-        function: &Function,
-        copy: Inst,
-        (version, of): (&Function, Inst),
-    ) {
+    pub(crate) fn set(&mut self, function: &Function, copy: Inst, version: &Function, of: Inst) {
         self.set_inst(copy, of);
         for (copy, of) in function.inst(copy).results.iter().zip(&version.inst(of).results) {
             self.set_value(*copy, *of);

@@ -92,7 +92,7 @@ fn damages() -> impl Strategy<Value = (Index, Index, u32)> {
 }
 
 /// Replaces one word of a line by one that is nearly right.
-fn damaged(text: &str, (line, word, choice): (Index, Index, u32)) -> String {
+fn damaged(text: &str, line: Index, word: Index, choice: u32) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let first = lines.iter().position(|l| l.starts_with("term ")).expect("a certificate has terms");
     let line = line.get_mut(&mut lines[first..]);
@@ -117,8 +117,8 @@ fn damage_to_a_file_is_refused_or_drops_entries_and_never_panics() {
     let whole = judged(&module, &derived, &text).expect("readable").held;
     let (refused, dropped) = (Cell::new(0), Cell::new(0));
     let config = Config { cases: 3000, failure_persistence: None, ..Config::default() };
-    let made = TestRunner::new(config).run(&damages(), |damage| {
-        match judged(&module, &derived, &damaged(&text, damage)) {
+    let made = TestRunner::new(config).run(&damages(), |(line, word, choice)| {
+        match judged(&module, &derived, &damaged(&text, line, word, choice)) {
             Err(_) => refused.set(refused.get() + 1),
             Ok(checked) => dropped.set(dropped.get() + u64::from(checked.held < whole)),
         }

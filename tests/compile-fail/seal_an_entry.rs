@@ -4,8 +4,8 @@ use ir::Point;
 use transition::VersionKey;
 use transition::mapping::Entry;
 
-fn forge(keys: (VersionKey, VersionKey), point: Point, entry: &Entry) -> CheckedEntry<'_> {
-    CheckedEntry::unproved(keys, point, entry)
+fn forge(keys: [VersionKey; 2], point: Point, entry: &Entry) -> CheckedEntry<'_> {
+    CheckedEntry::unproved(keys[0], keys[1], point, entry)
 }
 
 fn main() {}

@@ -142,7 +142,7 @@ impl Pair {
             inner: Box::default(),
         };
         let key = VersionKey::of(&self.base);
-        let entry = CheckedEntry::unproved((key, key), at, &entry);
+        let entry = CheckedEntry::unproved(key, key, at, &entry);
         engine.continuation(&self.base, entry, slow).expect("it fits")
     }
 }

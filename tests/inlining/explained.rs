@@ -19,12 +19,13 @@ fn made(module: &Module, func: Func) -> Option<(Inlined, InlinedSteps)> {
 
 fn answer(
     module: &Module,
-    made: &(Inlined, InlinedSteps),
+    made: &Inlined,
+    steps: &InlinedSteps,
     asked: &str,
     side: Side,
 ) -> InlinedAnswer {
     let question = InliningQuestion { point: asked, headings: &[side], lines: None };
-    let answers = explain_inlined(module, &made.0, &made.1, question);
+    let answers = explain_inlined(module, made, steps, question);
     answers.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
@@ -50,7 +51,7 @@ fn explained(module: &Module) -> (BTreeMap<String, u64>, BTreeMap<usize, u64>) {
         let Some(made) = made(module, func) else { continue };
         for (side, points) in [Side::Before, Side::After].into_iter().zip(&made.0.points) {
             for point in points {
-                let told = answer(module, &made, &point.inst().to_string(), side);
+                let told = answer(module, &made.0, &made.1, &point.inst().to_string(), side);
                 agrees(&made.0, side, *point, &told);
                 if let Some(frames_told) = &told.frames {
                     *frames.entry(frames_told.frames.len()).or_default() += 1;
@@ -81,7 +82,7 @@ fn agrees(made: &Inlined, side: Side, point: Point, told: &InlinedAnswer) {
         assert!(told.frames.is_none() && told.code_of.is_empty());
         return;
     }
-    let instance = made.origin(point).map_or(0, |at| made.copies.stack(at).count());
+    let instance = made.origin(point).map_or(0, |(id, at)| made.copies.stack(id, at).count());
     assert_eq!(told.code_of.len(), instance, "{told:?}");
     let Some(checked) = made.down.checked_entry(point) else { return };
     let (entry, main) = (checked.entry(), made.copies.instances()[0].func);
@@ -161,7 +162,7 @@ fn a_point_behind_a_call_that_does_not_return_blames_the_inlining() {
     let made = made(&module, func).expect("calls are inlined");
     let bad = base.blocks().nth(1).expect("three blocks");
     let store = base.block_insts(bad).nth(1).expect("a store");
-    let told = answer(&module, &made, &store.to_string(), Side::Before);
+    let told = answer(&module, &made.0, &made.1, &store.to_string(), Side::Before);
     let why = told.why.expect("no entry");
     assert!(why.text.contains("an inlined call before it does not return"), "{}", why.text);
     let blame = why.blame.expect("an action");
@@ -180,7 +181,7 @@ fn a_point_of_inlined_code_tells_its_calls() {
     let inlined = |point: &&Point| made.0.origin(**point).is_some_and(|(id, _)| id != 0);
     let point = made.0.points[1].iter().find(inlined).expect("inlined code");
     for side in [Side::Before, Side::After] {
-        let told = answer(&module, &made, &point.inst().to_string(), side);
+        let told = answer(&module, &made.0, &made.1, &point.inst().to_string(), side);
         let path: Vec<(&str, bool)> =
             told.code_of.iter().map(|one| (one.function.as_str(), one.waits)).collect();
         assert!(matches!(path[..], [("set" | "stop", false), ("main", true)]), "{path:?}");

@@ -497,7 +497,7 @@ fn damages() -> impl Strategy<Value = (bool, Index, Index, u32)> {
 }
 
 /// Replaces one word behind the versions, or a line, by one that is nearly right.
-fn damaged(text: &str, (across, line, word, choice): (bool, Index, Index, u32)) -> String {
+fn damaged(text: &str, across: bool, line: Index, word: Index, choice: u32) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let first = if across { "instance " } else { "pair " };
     let first = lines.iter().position(|l| l.starts_with(first)).expect("records");
@@ -543,8 +543,8 @@ fn damage_to_a_version_is_refused_or_drops_entries_and_never_panics() {
     let whole = whole(&sample).held;
     let (refused, dropped, claims) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let config = Config { cases: 3000, failure_persistence: None, ..Config::default() };
-    let made = TestRunner::new(config).run(&damages(), |damage| {
-        let text = damaged(&sample.text, damage);
+    let made = TestRunner::new(config).run(&damages(), |(across, line, word, choice)| {
+        let text = damaged(&sample.text, across, line, word, choice);
         match sample.judged(&text) {
             Err(_) => refused.set(refused.get() + 1),
             Ok(found) => {

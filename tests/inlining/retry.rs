@@ -62,9 +62,9 @@ fn plan([before, behind]: [bool; 2], retry: Retry) -> InlinePlan {
     InlinePlan::new(passes(before), InlinePolicy::default(), passes(behind)).with_retry(retry)
 }
 
-fn made((module, main): &(Module, Func), plan: &InlinePlan) -> (Inlined, InlinedSteps) {
+fn made(module: &Module, main: Func, plan: &InlinePlan) -> (Inlined, InlinedSteps) {
     let landings = CalleeLandings::new(module, plan);
-    inline_in_steps(module, *main, plan, &landings, &mut NoObserver).expect("calls are inlined")
+    inline_in_steps(module, main, plan, &landings, &mut NoObserver).expect("calls are inlined")
 }
 
 fn lost(made: &Inlined) -> usize {
@@ -89,13 +89,12 @@ const CASES: [([bool; 2], [u32; 2], [usize; 2]); 4] = [
 fn unprovable_rewrites_are_given_up_on_both_sides_of_the_inlining() {
     for (steps, [own, called], given_up) in CASES {
         let case = format!("{steps:?}, {own} and {called}");
-        let main = module(own, called);
-        let (without, _) = made(&main, &plan(steps, Retry::OFF));
+        let (program, main) = module(own, called);
+        let (without, _) = made(&program, main, &plan(steps, Retry::OFF));
         assert!(lost(&without) > 10, "{case}: {} points without an entry", lost(&without));
         assert!(without.all_checked().all_dropped() > 10, "{case}");
         assert_eq!(without.retried, Default::default(), "{case}");
-        let main = module(own, called);
-        let (better, _) = made(&main, &plan(steps, Retry::default()));
+        let (better, _) = made(&program, main, &plan(steps, Retry::default()));
         assert_eq!(lost(&better), 0, "{case}: {:?}", better.lost);
         assert_eq!(better.all_checked().all_dropped(), 0, "{case}");
         assert_eq!(shifts(better.tree.function(better.optimized)), 0, "{case}");
@@ -110,8 +109,8 @@ fn unprovable_rewrites_are_given_up_on_both_sides_of_the_inlining() {
 
 #[test]
 fn nothing_is_searched_where_nothing_is_dropped() {
-    let main = module(9, 9);
-    let (made, _) = made(&main, &plan([true, true], Retry::default()));
+    let (module, main) = module(9, 9);
+    let (made, _) = made(&module, main, &plan([true, true], Retry::default()));
     assert_eq!((lost(&made), made.retried), (0, Default::default()));
 }
 

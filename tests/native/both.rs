@@ -115,30 +115,34 @@ impl<'a> Twins<'a> {
     /// Creates both instances without running start functions.
     pub(crate) fn new(
         module: &'a Arc<Module>,
-        (limits, options): (Limits, Options),
+        limits: Limits,
+        options: Options,
         setting: &Setting,
         share: Share,
     ) -> Result<Twins<'a>, String> {
         let name = format!("natively ({}, {share:?})", setting.name);
-        Twins::made(module, (limits, options), setting, name, Box::new(Shared(share)))
+        Twins::made(module, limits, options, setting, name, Box::new(Shared(share)))
     }
 
     /// Creates both instances. The native one starts in the interpreter, and optimizes and compiles
     /// a function after `threshold` calls or iterations, by a policy.
     pub(crate) fn tiered(
         module: &'a Arc<Module>,
-        (limits, options): (Limits, Options),
+        limits: Limits,
+        options: Options,
         setting: &Setting,
-        (threshold, tiering): (u32, Box<dyn Tiering + Send>),
+        threshold: u32,
+        tiering: Box<dyn Tiering + Send>,
     ) -> Result<Twins<'a>, String> {
         let name = format!("tiered ({}, from {threshold} on)", setting.name);
-        let twins = Twins::made(module, (limits, options), setting, name, tiering)?;
+        let twins = Twins::made(module, limits, options, setting, name, tiering)?;
         Ok(Twins { optimized: true, ..twins })
     }
 
     fn made(
         module: &'a Arc<Module>,
-        (limits, options): (Limits, Options),
+        limits: Limits,
+        options: Options,
         setting: &Setting,
         name: String,
         tiering: Box<dyn Tiering + Send>,

@@ -32,7 +32,7 @@ fn everywhere(
     let mut outcomes = Vec::new();
     for setting in settings() {
         for share in Share::EVERY {
-            let twins = Twins::new(module, (limits, OPTIONS), setting, share);
+            let twins = Twins::new(module, limits, OPTIONS, setting, share);
             let mut twins = twins.unwrap_or_else(|what| panic!("{what}"));
             let mut made = Vec::new();
             let mut hosts = [host(), host()];
@@ -62,7 +62,8 @@ fn unchecked(module: &Arc<Module>, calls: &[&[u64]]) -> Vec<Outcome> {
             .expect("native code is supported where it is tested");
         let twins = Twins::new(
             module,
-            (Limits::default(), Options::traced()),
+            Limits::default(),
+            Options::traced(),
             &Setting { name, engine },
             Share::All,
         );
@@ -244,7 +245,7 @@ fn recursion_without_end() {
         for share in Share::EVERY {
             let outcomes = on_a_large_stack(|| {
                 let options = Options::default();
-                let mut twins = Twins::new(&module, (Limits::default(), options), setting, share)
+                let mut twins = Twins::new(&module, Limits::default(), options, setting, share)
                     .unwrap_or_else(|what| panic!("{what}"));
                 [1, u64::MAX, 2].map(|x| twins.call(func, &[x], [&mut NoHost, &mut NoHost]))
             });
@@ -334,7 +335,7 @@ fn tables_with_odd_contents() {
     let func = module.lookup("f").expect("the text has it");
     for setting in settings() {
         for share in Share::EVERY {
-            let twins = Twins::new(&module, (Limits::default(), OPTIONS), setting, share);
+            let twins = Twins::new(&module, Limits::default(), OPTIONS, setting, share);
             let mut twins = twins.unwrap_or_else(|what| panic!("{what}"));
             for (index, bits) in [(3, 4), (4, u64::MAX), (5, 1 << 32)] {
                 twins.each(|machine| {

@@ -183,7 +183,7 @@ fn compare(ty: Type) -> usize {
     let mut calls = 0;
     for setting in [&settings()[0], &settings()[3]] {
         let mut twins =
-            Twins::new(&module, (Limits::default(), Options::traced()), setting, Share::All)
+            Twins::new(&module, Limits::default(), Options::traced(), setting, Share::All)
                 .unwrap_or_else(|error| panic!("{error}"));
         let leaves = module.lookup("leaves").expect("it is there");
         for args in
@@ -224,7 +224,7 @@ fn compare_platform(ty: Type) -> (usize, usize) {
     let text = module(ty);
     let module = Arc::new(parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0])));
     let mut twins =
-        Twins::new(&module, (Limits::default(), Options::traced()), &PLATFORM, Share::All)
+        Twins::new(&module, Limits::default(), Options::traced(), &PLATFORM, Share::All)
             .unwrap_or_else(|error| panic!("{error}"));
     let (mut calls, mut others) = (0, 0);
     let is_blind = |&(_, (x, y, _)): &(usize, (usize, usize, usize))| x != SIGNED && y != SIGNED;

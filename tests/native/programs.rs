@@ -28,7 +28,7 @@ fn compare(
                 continue;
             }
             let (mut host, mut native) = (CountingHost::default(), CountingHost::default());
-            let mut twins = Twins::new(module, (Limits::default(), options), setting, share)?;
+            let mut twins = Twins::new(module, Limits::default(), options, setting, share)?;
             for args in arguments {
                 twins
                     .call(main, args, [&mut host, &mut native])

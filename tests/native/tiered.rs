@@ -175,10 +175,10 @@ fn run(threshold: u32, mode: Mode) -> (Work, u64) {
             let trace = if seed % 2 == 0 { TraceLevel::Full } else { TraceLevel::Off };
             let options = Options { trace, ..Options::traced() };
             for setting in settings() {
-                let limits = (Limits::default(), options);
-                let tier = (threshold, mode.policy(threshold, seed, &count));
-                let mut twins = Twins::tiered(&module, limits, setting, tier).expect("an instance");
-                // All on one instance: functions that a run makes hot are compiled in the next run.
+                let (limits, policy) = (Limits::default(), mode.policy(threshold, seed, &count));
+                let twins = Twins::tiered(&module, limits, options, setting, threshold, policy);
+                let mut twins = twins.expect("an instance");
+                // All on one instance: functions that one run makes hot are compiled in the next.
                 let is_beside = matches!(mode, Mode::InBackground | Mode::ByCostsInBackground);
                 let rounds = if is_beside { 4 } else { 1 };
                 let arguments = (0..rounds).flat_map(|_| &made.arguments);

@@ -89,7 +89,7 @@ fn code_with_passed_blocks_does_the_same() {
     let module = module();
     for setting in settings() {
         let (limits, options) = (Limits::default(), Options::traced());
-        let mut twins = Twins::new(&module, (limits, options), setting, Share::All)
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
             .unwrap_or_else(|error| panic!("{error}"));
         let words = [0, 1, 2, 7];
         for a in words {

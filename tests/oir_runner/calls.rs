@@ -88,7 +88,7 @@ fn observe(module: &Arc<Module>, call: &Call) -> Result<Seen, String> {
     let mut seen = None;
     for setting in both::settings() {
         for share in Share::EVERY {
-            let mut twins = Twins::new(module, (limits, Options::checked()), setting, share)?;
+            let mut twins = Twins::new(module, limits, Options::checked(), setting, share)?;
             seen = Some(observe_both(module, call, &mut twins)?);
             NATIVE_RUNS.fetch_add(1, Ordering::Relaxed);
         }

@@ -69,7 +69,7 @@ fn check(file: &TestFile, bless: bool, failures: &mut Vec<String>) -> Option<Str
     let calls = check_calls(file, &module, &optimized, failures);
     if let Some(directions) = file.osr {
         let unproved = file.unproved.as_deref().unwrap_or_default();
-        transitions::check(&module, &optimized, &calls, (directions, unproved), failures);
+        transitions::check(&module, &optimized, &calls, directions, unproved, failures);
     }
     check_blocks(file, &module, &optimized, bless, failures)
 }

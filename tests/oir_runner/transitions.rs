@@ -25,7 +25,8 @@ pub(crate) fn check(
     before: &Module,
     optimized: &Optimized,
     calls: &[Call],
-    (directions, unproved): (Directions, &[String]),
+    directions: Directions,
+    unproved: &[String],
     failures: &mut Vec<String>,
 ) {
     let logs = optimized.logs.iter().filter(|(_, log)| !log.is_empty());

@@ -136,7 +136,7 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
                 let mut plain = machine(&program);
                 let expected = plain.invoke(generated.main, args, &mut NoHost, &mut NoObserver);
                 let (outcome, after, exits) =
-                    run(module, &program, (func, &version), (generated.main, args));
+                    run(module, &program, func, &version, generated.main, args);
                 let is_limited =
                     |o: &Outcome| matches!(o, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_));
                 if is_limited(&expected) || is_limited(&outcome) {
@@ -147,7 +147,7 @@ fn runs_that_leave_at_any_assumption_end_as_the_base_does() {
                 failing += exits;
                 holding += u64::from(exits == 0);
                 let (outcome, vm, left) =
-                    run_natively((&engine, &shared), (func, &version), (generated.main, args));
+                    run_natively(&engine, &shared, func, &version, generated.main, args);
                 if !is_limited(&outcome) {
                     // Native code does not digest memory at each effect.
                     let [found, wanted] =

@@ -85,14 +85,20 @@ pub(crate) fn counts(made: &Made) -> (usize, usize, usize) {
 pub(crate) fn run(
     module: &Module,
     program: &Program,
-    versions: (Func, &Made),
-    call: (Func, &[u64]),
+    func: Func,
+    made: &Made,
+    entry: Func,
+    args: &[u64],
 ) -> (Outcome, Machine, u64) {
     let fast = Options { trace: TraceLevel::Off, track_memory: false, poison: false };
-    let (outcome, exact, exits) = run_in(machine(program), module, versions, call);
-    let fast = run_in(machine_with(program, fast), module, versions, call);
+    let (outcome, exact, exits) = run_in(machine(program), module, func, made, entry, args);
+    let fast = run_in(machine_with(program, fast), module, func, made, entry, args);
     let state = |machine: &Machine| (machine.fuel(), machine.computed_memory_digest());
-    assert_eq!((&fast.0, state(&fast.1), &fast.2), (&outcome, state(&exact), &exits), "{call:x?}");
+    assert_eq!(
+        (&fast.0, state(&fast.1), &fast.2),
+        (&outcome, state(&exact), &exits),
+        "@{entry:?} {args:x?}"
+    );
     (outcome, exact, exits.len() as u64)
 }
 
@@ -120,8 +126,10 @@ impl FailedRun {
 fn run_in(
     mut machine: Machine,
     module: &Module,
-    (func, made): (Func, &Made),
-    (entry, args): (Func, &[u64]),
+    func: Func,
+    made: &Made,
+    entry: Func,
+    args: &[u64],
 ) -> (Outcome, Machine, Vec<FailedRun>) {
     let base = machine.current(func).expect("it is not imported");
     let mut versions = vec![(VersionTree::BASE, base)];
@@ -157,9 +165,12 @@ fn run_in(
 /// As [`run`], natively, with the first speculation alone. Returns how often assumptions failed,
 /// too.
 pub(crate) fn run_natively(
-    (engine, module): (&Engine, &Arc<Module>),
-    (func, made): (Func, &Made),
-    (entry, args): (Func, &[u64]),
+    engine: &Engine,
+    module: &Arc<Module>,
+    func: Func,
+    made: &Made,
+    entry: Func,
+    args: &[u64],
 ) -> (Outcome, Vm, u64) {
     let one = &made.all[0];
     let back = Arc::new(one.backward[&VersionTree::BASE].clone());
@@ -202,7 +213,7 @@ pub(crate) fn exits(module: &Module, made: &Made, inputs: &[&[u64]]) -> Vec<u64>
     let one = |args: &&[u64]| {
         let mut plain = machine(&program);
         let expected = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
-        let (outcome, after, taken) = run(module, &program, (func, made), (func, args));
+        let (outcome, after, taken) = run(module, &program, func, made, func, args);
         assert_eq!(end(&after, &outcome), end(&plain, &expected), "{args:x?}");
         taken
     };

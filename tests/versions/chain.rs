@@ -163,7 +163,8 @@ impl<'c> Ends<'c> {
     pub(crate) fn agree<H: Host + Clone>(
         &self,
         module: &Module,
-        (func, arguments): (Func, &[Vec<u64>]),
+        func: Func,
+        arguments: &[Vec<u64>],
         host: &H,
         limits: Limits,
     ) -> AgreementReport {

@@ -66,7 +66,7 @@ fn composed_direct_and_rebuilt_mappings_of_kernels_hold_and_agree() {
             judged.add(report);
         }
         for ends in &ends {
-            agreed.add(&ends.agree(&module, (func, &[args.to_vec()]), &NoHost, limits()));
+            agreed.add(&ends.agree(&module, func, &[args.to_vec()], &NoHost, limits()));
         }
     }
     let said = format!("{existence:#?}, {judged:?}, {agreed:?}");

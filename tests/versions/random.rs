@@ -44,8 +44,8 @@ fn composed_direct_and_rebuilt_mappings_hold_and_agree() {
         let ends = chain.ends(&graph);
         existence.add(&chain, &ends);
         judged += ends.pairs().into_iter().map(|pair| judge(&program, pair)).sum::<u64>();
-        let runs = (program.main, program.arguments.as_slice());
-        agreed.add(&ends.agree(&program.module, runs, &NoHost, limits(&program)));
+        let Program { module, main, arguments, .. } = &program;
+        agreed.add(&ends.agree(module, *main, arguments, &NoHost, limits(&program)));
     }
     let said = format!("{existence:#?}, {judged} transitions judged, {agreed:?}");
     assert!(existence.chains[3..].iter().all(|chains| *chains >= 10), "{said}");

@@ -167,7 +167,7 @@ pub fn compose_renamed(
     let mut between: Vec<Assign> = between.into_iter().filter_map(named).collect();
     between.sort_unstable();
     between.dedup_by_key(|assign| assign.value);
-    finish(code, &between, (first, second))
+    finish(code, &between, first, second)
 }
 
 impl Entry {
@@ -197,14 +197,15 @@ fn compose_entries(
     // the way.
     let mut code = ComposedCode { left_out, ..ComposedCode::default() };
     let between = code.append_first(first)?;
-    finish(code, &between, (first, second))
+    finish(code, &between, first, second)
 }
 
 /// Appends the second entry to the code of the first, which gives it these values.
 fn finish(
     mut code: ComposedCode,
     between: &[Assign],
-    (first, second): (&Entry, &Entry),
+    first: &Entry,
+    second: &Entry,
 ) -> Result<Entry, Refusal> {
     let landings = code.append_second(second, between)?;
     if !code.asks(ComposeCondition::Replays) {

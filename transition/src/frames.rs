@@ -138,7 +138,8 @@ impl<'e> FrameComposer<'e> {
         &mut self,
         index: usize,
         second: &Entry,
-        (to, at): (VersionKey, FramePlace),
+        to: VersionKey,
+        at: FramePlace,
     ) -> Result<(), Refusal> {
         let (assigns, inner) = self.code.append_second(second, &self.frames[index].assigns)?;
         if !inner.is_empty() {
@@ -158,7 +159,8 @@ impl<'e> FrameComposer<'e> {
         &mut self,
         index: usize,
         second: &Entry,
-        to: (VersionKey, FramePlace),
+        to: VersionKey,
+        at: FramePlace,
     ) -> Result<(), Refusal> {
         let given = &self.frames[index].assigns;
         let has = |steps: &[bool], operand: &Operand| match operand {
@@ -173,7 +175,7 @@ impl<'e> FrameComposer<'e> {
         let had = second.assigns.iter().filter(|assign| has(&steps, &assign.from));
         let had: Vec<Value> = had.map(|assign| assign.value).collect();
         let second = second.only(&had).ok_or(Refusal::Malformed)?;
-        self.go_on(index, &second, to)
+        self.go_on(index, &second, to, at)
     }
 
     /// Takes values away from a frame: the results of the call that it waits for.

@@ -238,7 +238,7 @@ impl Packed {
         let provided = self.ascending(provided, 0)?;
         let (requires, required) = match requires {
             Some(requires) => (self.ascending(requires, 1)?, requires.len()),
-            None => self.reading(provided, (parts.provided, changed), read)?,
+            None => self.reading(provided, parts)?,
         };
         let [steps_count, replays_count, provided_count, changed_count] = counts;
         let record = [
@@ -293,14 +293,10 @@ impl Packed {
         Some(number)
     }
 
-    /// The list of the values that an entry reads, and its length. The entry provides the values of
-    /// `list`, with the assignments `changed`, and also reads the values `read`.
-    fn reading(
-        &mut self,
-        list: u32,
-        (provided, changed): (&[Value], &[Assign]),
-        read: &[Value],
-    ) -> Option<(u32, usize)> {
+    /// The list of the values that an entry reads which provides those of a list, with these
+    /// changes, and reads these values besides; and its length.
+    fn reading(&mut self, list: u32, parts: &EntryParts<'_>) -> Option<(u32, usize)> {
+        let EntryParts { provided, changed, read, .. } = parts;
         let gone = changed.iter().map(|assign| assign.value);
         let gone = gone.filter(|value| read.binary_search(value).is_err());
         let new = read.iter().copied().filter(|value| provided.binary_search(value).is_err());

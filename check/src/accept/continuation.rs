@@ -40,7 +40,7 @@
 use super::Checked;
 use cranelift_entity::EntityRef;
 use ir::decided::Decided;
-use ir::{Block, Edge, Function, Imm, Inst, InstData, Opcode, Target, Value, ValueDef};
+use ir::{Block, Edge, Function, Imm, Inst, Opcode, Target, Value, ValueDef};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -147,6 +147,9 @@ pub fn continuation(
     Ok(Checked::accepted(CopiedFrames { origins: walk.origins }))
 }
 
+/// What a check of a part of the function finds.
+type Verified = Result<(), ContinuationFault>;
+
 /// A place in the code of a frame's version.
 type Place = (usize, Inst);
 
@@ -206,7 +209,7 @@ impl<'a> ContinuationWalk<'a> {
         Ok(())
     }
 
-    fn run(&mut self) -> Result<(), ContinuationFault> {
+    fn run(&mut self) -> Verified {
         let start = self.function.entry();
         let mut insts = self.function.block_insts(start);
         let values = self.compensation(&mut insts)?;
@@ -272,16 +275,16 @@ impl<'a> ContinuationWalk<'a> {
         Ok(self.entry.assign_lists().enumerate().flat_map(of).collect())
     }
 
-    fn block(&mut self, block: Block) -> Result<(), ContinuationFault> {
+    fn block(&mut self, block: Block) -> Verified {
         let FrameBlock { frame, at, values } = self.claimed(block)?;
         if *frame == self.frames.len() {
             return self.returns(block);
         }
-        self.code(block, self.function.block_insts(block), (*frame, *at), values.clone())
+        self.code(block, self.function.block_insts(block), *frame, *at, values.clone())
     }
 
     /// Checks a block behind the `return` of the outermost frame: it returns its parameters.
-    fn returns(&self, block: Block) -> Result<(), ContinuationFault> {
+    fn returns(&self, block: Block) -> Verified {
         let last = self.function.terminator(block);
         let data = self.function.inst(last);
         let is_alone = self.function.first_inst(block) == last
@@ -295,24 +298,25 @@ impl<'a> ContinuationWalk<'a> {
         &mut self,
         block: Block,
         insts: impl Iterator<Item = Inst>,
-        (frame, start): Place,
+        frame: usize,
+        start: Inst,
         mut values: Environment,
-    ) -> Result<(), ContinuationFault> {
+    ) -> Verified {
         let version = self.version(frame);
         let mut at = start;
         for inst in insts {
             let copy = self.function.inst(inst);
             let Some(of) = self.claim.insts.get(&inst).copied() else {
-                return self.idle_jump(block, inst, (frame, start, at), values);
+                return self.idle_jump(block, inst, frame, start, at, values);
             };
-            self.pass((inst, frame), (at, of), &mut values)?;
+            self.pass(frame, at, of, &mut values).ok_or(ContinuationFault::Differs(inst))?;
             self.origins.insert(inst, (frame, of));
             let data = version.inst(of);
             if self.frames.len() > 1 && leaves(data.opcode) {
                 return Err(ContinuationFault::Differs(inst));
             }
             if copy.opcode.is_terminator() {
-                return self.end((inst, copy), ((frame, of), data), &values);
+                return self.end(inst, frame, of, &values);
             }
             let is_same = (copy.opcode, copy.ty, copy.imm) == (data.opcode, data.ty, data.imm)
                 && are_values(frame, &values, &data.args, &copy.args);
@@ -327,13 +331,8 @@ impl<'a> ContinuationWalk<'a> {
     }
 
     /// Passes over the instructions of a version from one to another of the same block, which the
-    /// function leaves out.
-    fn pass(
-        &self,
-        (inst, frame): (Inst, usize),
-        (mut at, to): (Inst, Inst),
-        values: &mut Environment,
-    ) -> Result<(), ContinuationFault> {
+    /// function leaves out. `None` if runs may not skip one of them.
+    fn pass(&self, frame: usize, mut at: Inst, to: Inst, values: &mut Environment) -> Option<()> {
         let version = self.version(frame);
         while at != to {
             let data = version.inst(at);
@@ -342,10 +341,9 @@ impl<'a> ContinuationWalk<'a> {
             for result in &data.results {
                 values.remove(&(frame, *result));
             }
-            let next = version.next_inst(at).filter(|_| may_go);
-            at = next.ok_or(ContinuationFault::Differs(inst))?;
+            at = version.next_inst(at).filter(|_| may_go)?;
         }
-        Ok(())
+        Some(())
     }
 
     /// Checks a jump that stands for nothing, in a block that began at `start` and is at `at` now.
@@ -353,16 +351,18 @@ impl<'a> ContinuationWalk<'a> {
         &mut self,
         block: Block,
         inst: Inst,
-        (frame, start, at): (usize, Inst, Inst),
+        frame: usize,
+        start: Inst,
+        at: Inst,
         mut values: Environment,
-    ) -> Result<(), ContinuationFault> {
+    ) -> Verified {
         let copy = self.function.inst(inst);
         let [target] = &copy.targets[..] else { return Err(ContinuationFault::Differs(inst)) };
         let claimed = self.claimed(target.block)?;
         if copy.opcode != Opcode::Jump || claimed.frame != frame {
             return Err(ContinuationFault::Differs(inst));
         }
-        self.pass((inst, frame), (at, claimed.at), &mut values)?;
+        self.pass(frame, at, claimed.at, &mut values).ok_or(ContinuationFault::Differs(inst))?;
         if claimed.at == start {
             self.idle.insert(block, target.block);
         }
@@ -382,7 +382,7 @@ impl<'a> ContinuationWalk<'a> {
             let behind = outer.version.next_inst(call).map(|next| (frame + 1, next));
             let results = outer.version.inst(call).results.iter();
             let bound = results.map(|r| (frame + 1, *r)).zip(of.args.iter().map(|v| (frame, *v)));
-            return self.jumps(inst, copy, (behind, bound.collect()), values);
+            return self.jumps(inst, behind, &bound.collect(), values);
         }
         if (copy.opcode, of.opcode) == (Opcode::Jump, Opcode::Return) {
             let [target] = &copy.targets[..] else { return Err(ContinuationFault::Differs(inst)) };
@@ -392,7 +392,8 @@ impl<'a> ContinuationWalk<'a> {
         }
         if copy.opcode == Opcode::Jump && of.targets.len() > 1 {
             let index = self.only_edge(frame, at).ok_or(ContinuationFault::Differs(inst))?;
-            return self.jumps(inst, copy, self.bound(frame, &of.targets[index]), values);
+            let (place, bound) = self.bound(frame, &of.targets[index]);
+            return self.jumps(inst, place, &bound, values);
         }
         let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
             && are_values(frame, values, &of.args, &copy.args)
@@ -401,7 +402,8 @@ impl<'a> ContinuationWalk<'a> {
             return Err(ContinuationFault::Differs(inst));
         }
         for (index, target) in of.targets.iter().enumerate() {
-            self.leads(inst, &copy.targets[index], self.bound(frame, target), values)?;
+            let (place, bound) = self.bound(frame, target);
+            self.leads(inst, &copy.targets[index], place, &bound, values)?;
         }
         Ok(())
     }
@@ -432,12 +434,15 @@ impl<'a> ContinuationWalk<'a> {
     fn jumps(
         &self,
         inst: Inst,
-        copy: &InstData,
-        edge: (Option<Place>, Bound),
+        place: Option<Place>,
+        bound: &Bound,
         values: &Environment,
-    ) -> Result<(), ContinuationFault> {
+    ) -> Verified {
+        let copy = self.function.inst(inst);
         match &copy.targets[..] {
-            [target] if copy.opcode == Opcode::Jump => self.leads(inst, target, edge, values),
+            [target] if copy.opcode == Opcode::Jump => {
+                self.leads(inst, target, place, bound, values)
+            }
             _ => Err(ContinuationFault::Differs(inst)),
         }
     }
@@ -447,24 +452,19 @@ impl<'a> ContinuationWalk<'a> {
         &self,
         inst: Inst,
         target: &Target,
-        (place, bound): (Option<Place>, Bound),
+        place: Option<Place>,
+        bound: &Bound,
         values: &Environment,
-    ) -> Result<(), ContinuationFault> {
+    ) -> Verified {
         let claimed = self.claimed(target.block)?;
         match place == Some((claimed.frame, claimed.at)) {
-            true => self.edge(inst, target, values, &bound),
+            true => self.edge(inst, target, values, bound),
             false => Err(ContinuationFault::Leads(inst)),
         }
     }
 
-    /// Checks that the environment behind an edge follows from the environment in front.
-    fn edge(
-        &self,
-        inst: Inst,
-        target: &Target,
-        values: &Environment,
-        bound: &Bound,
-    ) -> Result<(), ContinuationFault> {
+    /// Checks that the environment behind an edge follows from that in front of it.
+    fn edge(&self, inst: Inst, target: &Target, values: &Environment, bound: &Bound) -> Verified {
         let follows = |(of, held): (&(usize, Value), &Value)| {
             let before = bound.get(of).unwrap_or(of);
             let now = match self.function.value_def(*held) {
@@ -482,7 +482,7 @@ impl<'a> ContinuationWalk<'a> {
     }
 
     /// Checks that jumps that stand for nothing form no cycle.
-    fn progress(&self) -> Result<(), ContinuationFault> {
+    fn progress(&self) -> Verified {
         let mut done = vec![false; self.function.block_bound()];
         for start in self.idle.keys() {
             let mut way = BTreeSet::new();

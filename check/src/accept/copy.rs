@@ -28,7 +28,7 @@
 
 use super::Checked;
 use cranelift_entity::EntityRef;
-use ir::{Block, Func, Function, Imm, Inst, InstData, Opcode, Target, Value};
+use ir::{Block, Func, Function, Imm, Inst, Opcode, Target, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::VersionKey;
@@ -89,10 +89,10 @@ impl Copies {
         same.map(|(_, id, of)| (*id, *of))
     }
 
-    /// The *virtual frames* of a place: its instance and the callers, the innermost first, each
-    /// with the place in its original: the given place, then calls.
-    pub fn stack(&self, at: (InstanceId, Inst)) -> impl Iterator<Item = (InstanceId, Inst)> {
-        std::iter::successors(Some(at), |(id, _)| self.claim.instances[*id].caller)
+    /// An instance and those that it is called from, the innermost first, each with the place in
+    /// its original: the given one, then calls.
+    pub fn stack(&self, id: InstanceId, at: Inst) -> impl Iterator<Item = (InstanceId, Inst)> {
+        std::iter::successors(Some((id, at)), |(id, _)| self.claim.instances[*id].caller)
     }
 }
 
@@ -229,7 +229,7 @@ impl CopyWalk<'_> {
             self.origins.insert(inst, (id, at));
             let (copy, of) = (self.version.inst(inst), body.inst(at));
             if copy.opcode.is_terminator() {
-                return self.end(id, (inst, copy), (at, of));
+                return self.end(id, inst, at);
             }
             let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
                 && self.are(id, &copy.args, &of.args)
@@ -240,14 +240,10 @@ impl CopyWalk<'_> {
         Ok(())
     }
 
-    /// Checks the terminator of a block of the copy.
-    fn end(
-        &self,
-        id: InstanceId,
-        (inst, copy): (Inst, &InstData),
-        (at, of): (Inst, &InstData),
-    ) -> Result<(), CopyError> {
+    /// Checks the terminator of a block of the copy. `at` is that of the original.
+    fn end(&self, id: InstanceId, inst: Inst, at: Inst) -> Result<(), CopyError> {
         let body = self.bodies[id];
+        let (copy, of) = (self.version.inst(inst), body.inst(at));
         if let (Opcode::Call, Imm::Func(func)) = (of.opcode, of.imm) {
             let [target] = &copy.targets[..] else { return Err(CopyError::Differs(inst)) };
             let is_start = |(callee, first): &(InstanceId, Inst)| {
@@ -260,14 +256,14 @@ impl CopyWalk<'_> {
                 }
             };
             let leads = self.claim.blocks.get(&target.block).is_some_and(is_start);
-            return self.require(inst, copy, leads, id, (target, &of.args));
+            return self.require(inst, leads, id, target, &of.args);
         }
         if let (Opcode::Return, Some((caller, call))) = (of.opcode, self.claim.instances[id].caller)
         {
             let [target] = &copy.targets[..] else { return Err(CopyError::Differs(inst)) };
             let behind = self.bodies[caller].next_inst(call).map(|next| (caller, next));
             let leads = behind.is_some() && self.claim.blocks.get(&target.block) == behind.as_ref();
-            return self.require(inst, copy, leads, id, (target, &of.args));
+            return self.require(inst, leads, id, target, &of.args);
         }
         let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
             && self.are(id, &copy.args, &of.args)
@@ -289,12 +285,13 @@ impl CopyWalk<'_> {
     fn require(
         &self,
         inst: Inst,
-        copy: &InstData,
         leads: bool,
         id: InstanceId,
-        (target, args): (&Target, &[Value]),
+        target: &Target,
+        args: &[Value],
     ) -> Result<(), CopyError> {
-        let is_jump = copy.opcode == Opcode::Jump && leads && self.are(id, &target.args, args);
+        let is_jump = self.version.inst(inst).opcode == Opcode::Jump;
+        let is_jump = is_jump && leads && self.are(id, &target.args, args);
         if is_jump { Ok(()) } else { Err(CopyError::Leads(inst)) }
     }
 }

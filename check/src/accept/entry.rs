@@ -89,8 +89,8 @@ pub(crate) struct Judge<'r, 'a, 'c> {
 #[derive(Default)]
 struct LastEntry {
     /// The source point and the target point; `None` if nothing carries over.
-    at: Option<(Inst, Inst)>,
-    /// The values that it requires. They equal [`Judge::required`], whatever `at` is.
+    at: Option<[Inst; 2]>,
+    /// The values that it requires. They are those of [`Judge::required`], whatever `at` is.
     requires: ValueList<'static>,
     /// The values that it provides. It assigns them to themselves, except the values in `changed`.
     provides: ValueList<'static>,
@@ -125,7 +125,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// version.
     pub(crate) fn new(
         product: &'r CrossProduct<'a, 'c>,
-        (traps, assumes): (&'r PendingTraps, &'r Assumes),
+        traps: &'r PendingTraps,
+        assumes: &'r Assumes,
         source: Side,
     ) -> Self {
         let bindings = Bindings::new(product.terms.len());
@@ -169,8 +170,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         self.check_target(point, &path, (entry.target.inst(), shared.lands_alone()))?;
         self.bindings.enter(self.from(), &path);
         self.bindings.check_work(self.from())?;
-        let place = (point.inst(), entry.target.inst());
-        // Taken: an entry that fails a check proves nothing for the next entry.
+        let place = [point.inst(), entry.target.inst()];
+        // Taken: an entry that fails a check proves nothing for the next one.
         let carries = self.last.at.take().is_some_and(|last| self.is_below(last, place));
         if !carries {
             self.forget();
@@ -183,14 +184,14 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
             self.check_step(point, entry, index, step, facts, far)?;
         }
         self.check_memory(point, entry, facts, far)?;
-        is_proved &= self.check_assigns((shared, entry), far)?;
+        is_proved &= self.check_assigns(shared, entry, far)?;
         self.last.at = Some(place).filter(|_| is_proved && self.bindings.is_empty());
         Ok(())
     }
 
-    /// Whether the proofs for an entry between two points hold for this entry as well. They do if
-    /// its points stand in the same blocks, not above those points, and its path binds nothing.
-    fn is_below(&self, last: (Inst, Inst), place: (Inst, Inst)) -> bool {
+    /// Whether what was proved for an entry between two points holds for this one as well: its
+    /// points stand in the same blocks, not above those, and its path binds nothing.
+    fn is_below(&self, last: [Inst; 2], place: [Inst; 2]) -> bool {
         let below = |version: &ProvedVersion<'_, '_>, last: Inst, at: Inst| {
             let f = version.f;
             f.has_inst(at)
@@ -198,8 +199,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
                 && (last == at || f.stands_before(last, at))
         };
         self.bindings.is_empty()
-            && below(self.from(), last.0, place.0)
-            && below(self.to(), last.1, place.1)
+            && below(self.from(), last[0], place[0])
+            && below(self.to(), last[1], place[1])
     }
 
     /// Forgets the proofs of the last entry.
@@ -268,7 +269,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         self.product.terms.require(Check::TargetPoint, passed && lands_alone, place)?;
         // Landing after a trap that the source version has not passed would continue a run that has
         // ended in the target version ([`PendingTraps::skips`]).
-        let skips = |landing| self.traps.skips(self.product, (point.inst(), path), (inst, landing));
+        let skips = |landing| self.traps.skips(self.product, point.inst(), path, inst, landing);
         self.product.terms.require(
             Check::TrapPassed,
             !landing.as_ref().is_some_and(skips),
@@ -523,7 +524,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
     /// check out. Values that the last entry assigns to themselves as well are not judged again.
     fn check_assigns(
         &mut self,
-        (shared, entry): (&SharedEntry, &EntryCode<'_>),
+        shared: &SharedEntry,
+        entry: &EntryCode<'_>,
         far: Block,
     ) -> Result<bool, Finding> {
         let (target, provides) = (entry.target, shared.provides());

@@ -219,10 +219,10 @@ impl CopyExit<'_> {
         if let FramePlace::Before(_) = at {
             // An accepted entry provides live+ where it lands.
             let place = FramePlace::Before(second.target);
-            return composer.go_on(index, second, (to, place)).map_err(refused);
+            return composer.go_on(index, second, to, place).map_err(refused);
         }
         let place = waiting(at, second).ok_or(FrameRefusal::Elsewhere { frame: index })?;
-        composer.go_on_partly(index, second, (to, place)).map_err(refused)?;
+        composer.go_on_partly(index, second, to, place).map_err(refused)?;
         require(composer, index, &landing)
     }
 }

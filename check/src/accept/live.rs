@@ -157,10 +157,18 @@ pub(crate) struct BlockSets {
 /// runs.
 pub(crate) type KnownSets = [OnceCell<Rc<BlockSets>>; 2];
 
+/// The uses that make a value live.
+#[derive(Clone, Copy)]
+pub(crate) struct LiveUses<'e> {
+    /// Whether edges that no run takes are left out.
+    pub(crate) in_run: bool,
+    /// Uses besides those of the version.
+    pub(crate) extra: &'e Extra,
+}
+
 impl<'v> LiveSets<'v> {
-    /// The liveness of a version, in these blocks, each named once. With `in_run`, edges that no
-    /// run takes are left out; otherwise all edges count. `known` keeps the liveness of all blocks
-    /// without additional uses.
+    /// The liveness of a version, in these blocks, each named once. `known` keeps the liveness of
+    /// all blocks without additional uses.
     ///
     /// Cost: linear in operands; for each of up to 64 blocks, a search of the blocks reachable from
     /// it and the uses there; for more blocks, the number of values live at the starts of all.
@@ -170,9 +178,9 @@ impl<'v> LiveSets<'v> {
     /// than `options` allow.
     pub(crate) fn new(
         version: &'v ProvedVersion<'_, '_>,
-        in_run: bool,
-        extra: &Extra,
-        (options, known): (&Options, &KnownSets),
+        LiveUses { in_run, extra }: LiveUses<'_>,
+        options: &Options,
+        known: &KnownSets,
         blocks: &[Block],
     ) -> Result<Self, Finding> {
         let everything = options.demand == Demand::Live;

@@ -43,7 +43,7 @@ use fixedbitset::FixedBitSet;
 pub use frames::{FrameLanding, FrameRefusal, LivePoints, enter_copy, leave_copy};
 use ir::verifier::{Rule, verify_function};
 use ir::{Block, Function, Inst, Module, Point, Value};
-use live::{Extra, KnownSets, LiveSets, LiveValues};
+use live::{Extra, KnownSets, LiveSets, LiveUses, LiveValues};
 use product::CrossProduct;
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, Unproved};
@@ -135,10 +135,9 @@ impl<'a, 'c> Relation<'a, 'c> {
         let terms = Rc::new(TermTable::check(&certificate.terms, options)?);
         let [before, after] = &certificate.sides;
         let least = module.memories.keys().map(|memory| module.least_bytes(memory)).collect();
-        let known = (&anchors, &least);
         let versions = Pair::new(
-            ProvedVersion::check(versions.before, before, &terms, known)?,
-            ProvedVersion::check(versions.after, after, &terms, known)?,
+            ProvedVersion::check(versions.before, before, &terms, &anchors, &least)?,
+            ProvedVersion::check(versions.after, after, &terms, &anchors, &least)?,
         );
         let mut product = CrossProduct::new(terms, versions, &anchors);
         if let Err(failure) = product.prove(module, &anchors) {
@@ -178,7 +177,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         }
         // Everything that needs no liveness.
         let to = side.other();
-        let mut judge = Judge::new(&self.product, (&self.traps[to], &self.assumes[to]), side);
+        let mut judge = Judge::new(&self.product, &self.traps[to], &self.assumes[to], side);
         let none = EntryFacts::default();
         let of = |index: usize| facts.get(index).unwrap_or(&none);
         let mut fitting = self.fitting[side].borrow_mut();
@@ -200,10 +199,10 @@ impl<'a, 'c> Relation<'a, 'c> {
         let leaving = |point: Point, _: &SharedEntry| point.inst();
         let asked = |index: usize| is_new[index] && results[index].is_ok();
         let mut failed = Vec::new();
-        let text = (side, false, &Extra::new());
-        let kept = self.each_live(text, mapping, asked, leaving, |index, point, entry, live| {
+        let text = LiveUses { in_run: false, extra: &Extra::new() };
+        let kept = self.each_live(side, text, mapping, asked, leaving, |index, at, entry, live| {
             if !live.leaves(&entry.requires(), &entry.kept()) {
-                failed.push((index, Place::Inst(point)));
+                failed.push((index, Place::Inst(at)));
             }
         });
         for (index, at) in failed.drain(..) {
@@ -222,7 +221,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         // Without this check, the target version could read a value that nobody assigned.
         let landing = |_, entry: &SharedEntry| entry.target().inst();
         let provided = self.armed_uses(side.other(), armed).and_then(|extra| {
-            let run = (side.other(), true, &extra);
+            let run = LiveUses { in_run: true, extra: &extra };
             let same_uses = extra.is_empty();
             let points = mapping.shared_entries().map(|(point, _)| point);
             // The last condition of `is_new`: the entry at the point equals the entry of `fitting`.
@@ -231,7 +230,7 @@ impl<'a, 'c> Relation<'a, 'c> {
             };
             let known: Vec<bool> = points.enumerate().map(is_known).collect();
             let asked = |index: usize| results[index].is_ok() && !known[index];
-            self.each_live(run, mapping, asked, landing, |index, _, entry, live| {
+            self.each_live(side.other(), run, mapping, asked, landing, |index, _, entry, live| {
                 let provided = entry.provides();
                 // The provided values ascend ([`Check::AssignShape`]), so no value counts twice.
                 if live.count_in(&provided) == live.len() {
@@ -258,15 +257,15 @@ impl<'a, 'c> Relation<'a, 'c> {
         results
     }
 
-    /// Calls `visit` for the entries of a mapping whose index is `asked`, with the values that are
-    /// live at `place` of the entry in the version `side`. `in_run` tells whether edges that no run
-    /// takes are left out. `extra` are additional uses, see [`LiveSets::new`].
+    /// Calls `visit` for the entries of a mapping that are asked for by their index, with the
+    /// values that are live at `place` of the entry in the version `side`.
     ///
     /// # Errors
     /// [`Check::Size`], when the version has too many live values.
     fn each_live(
         &self,
-        (side, in_run, extra): (Side, bool, &Extra),
+        side: Side,
+        uses: LiveUses<'_>,
         mapping: &Mapping,
         asked: impl Fn(usize) -> bool,
         place: impl Fn(Point, &SharedEntry) -> Inst,
@@ -285,11 +284,11 @@ impl<'a, 'c> Relation<'a, 'c> {
         placed.sort_unstable_by_key(|(block, inst, index, _)| (*block, *inst, *index));
         let by_block = || placed.chunk_by(|a, b| a.0 == b.0);
         let blocks: Vec<Block> = by_block().map(|entries| entries[0].0).collect();
-        let known = (&self.options, &self.live[side]);
-        let liveness = LiveSets::new(version, in_run, extra, known, &blocks)?;
+        let (options, known) = (&self.options, &self.live[side]);
+        let liveness = LiveSets::new(version, uses, options, known, &blocks)?;
         let mut live = liveness.none();
         for (block, entries) in blocks.iter().zip(by_block()) {
-            liveness.walk(*block, extra, &mut live, |inst, live| {
+            liveness.walk(*block, uses.extra, &mut live, |inst, live| {
                 let here = &entries[entries.partition_point(|e| e.1 < inst)..];
                 for (_, _, index, entry) in here.iter().take_while(|e| e.1 == inst) {
                     visit(*index, inst, entry, live);
@@ -310,7 +309,7 @@ impl<'a, 'c> Relation<'a, 'c> {
         let (version, mut extra) = (&self.product.versions[side], Extra::new());
         for mapping in armed {
             let leaving = |point: Point, _: &SharedEntry| point.inst();
-            let run = (side, true, &Extra::new());
+            let run = LiveUses { in_run: true, extra: &Extra::new() };
             // An entry that is shared cannot change, and this liveness is one for the relation.
             let mut unkept = self.unkept[side].borrow_mut();
             let entries = mapping.shared_entries();
@@ -319,32 +318,27 @@ impl<'a, 'c> Relation<'a, 'c> {
                 .collect();
             let asked = adds.clone();
             adds.fill(false);
-            self.each_live(
-                run,
-                mapping,
-                |index| asked[index],
-                leaving,
-                |index, inst, entry, live| {
-                    let requires = entry.requires();
-                    if live.count_in(&requires) == requires.len() {
-                        return;
-                    }
-                    // Mostly these are the kept values, which are few.
-                    let kept = entry.kept();
-                    let requires = match live.leaves(&requires, &kept) {
-                        true => kept,
-                        false => Cow::Owned(requires.values().into_owned()),
-                    };
-                    let exists = |v: &Value| !live.has(*v) && version.f.has_value(*v);
-                    let unlive = requires.iter().copied().filter(exists);
-                    let mut unlive =
-                        unlive.filter(|v| version.full.available(version.f, *v, inst)).peekable();
-                    if unlive.peek().is_some() {
-                        extra.entry(inst).or_default().extend(unlive);
-                        adds[index] = true;
-                    }
-                },
-            )?;
+            let is_asked = |index: usize| asked[index];
+            self.each_live(side, run, mapping, is_asked, leaving, |index, inst, entry, live| {
+                let requires = entry.requires();
+                if live.count_in(&requires) == requires.len() {
+                    return;
+                }
+                // Mostly these are the kept values, which are few.
+                let kept = entry.kept();
+                let requires = match live.leaves(&requires, &kept) {
+                    true => kept,
+                    false => Cow::Owned(requires.values().into_owned()),
+                };
+                let exists = |v: &Value| !live.has(*v) && version.f.has_value(*v);
+                let unlive = requires.iter().copied().filter(exists);
+                let mut unlive =
+                    unlive.filter(|v| version.full.available(version.f, *v, inst)).peekable();
+                if unlive.peek().is_some() {
+                    extra.entry(inst).or_default().extend(unlive);
+                    adds[index] = true;
+                }
+            })?;
             let entries = mapping.shared_entries().enumerate();
             let new = entries.filter(|(index, _)| asked[*index] && !adds[*index]);
             new.for_each(|(_, (point, entry))| unkept.insert(point, entry.clone()));
@@ -376,8 +370,9 @@ impl<'a, 'c> Relation<'a, 'c> {
             insts.iter().map(|inst| version.f.inst_block(*inst)).collect();
         let blocks: Vec<Block> = blocks.into_iter().collect();
         let extra = self.armed_uses(side, armed)?;
-        let known = (&self.options, &self.live[side]);
-        let liveness = LiveSets::new(version, true, &extra, known, &blocks)?;
+        let (options, known) = (&self.options, &self.live[side]);
+        let run = LiveUses { in_run: true, extra: &extra };
+        let liveness = LiveSets::new(version, run, options, known, &blocks)?;
         let (mut at, mut live) = (BTreeMap::new(), liveness.none());
         for block in blocks {
             liveness.walk(block, &extra, &mut live, |inst, live| {

@@ -106,7 +106,7 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
             let anchor = onward.before.anchor;
             let apart = apart.entry(anchor).or_insert_with(|| product.apart_at(anchor));
             bindings.before.add_work(apart.len());
-            Ok((anchor, product.check_arrival((anchor, start), apart, &bindings)))
+            Ok((anchor, product.check_arrival(anchor, start, apart, &bindings)))
         };
         // The base of the induction: arguments and memory at the function entry are leaves that
         // hold the same contents in both versions, since both run on the same input.
@@ -287,7 +287,8 @@ impl<'a, 'c> CrossProduct<'a, 'c> {
     /// (`a_condition_of_the_next_round_is_another`).
     fn check_arrival(
         &self,
-        (anchor, start): (Inst, Pair<Block>),
+        anchor: Inst,
+        start: Pair<Block>,
         apart: &ShownClasses,
         bound: &Pair<Bindings>,
     ) -> Result<(), ProductFailure> {

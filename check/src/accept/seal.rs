@@ -199,7 +199,8 @@ impl<'m> CheckedEntry<'m> {
     /// [`Checked::unproved`].
     #[cfg(feature = "unproved")]
     pub fn unproved(
-        (source, target): (VersionKey, VersionKey),
+        source: VersionKey,
+        target: VersionKey,
         point: Point,
         entry: &'m Entry,
     ) -> CheckedEntry<'m> {

@@ -315,8 +315,10 @@ impl PendingTraps {
     pub(crate) fn skips(
         &self,
         product: &CrossProduct<'_, '_>,
-        (source, from): (Inst, &AnchorPath<'_>),
-        (target, to): (Inst, &AnchorPath<'_>),
+        source: Inst,
+        from: &AnchorPath<'_>,
+        target: Inst,
+        to: &AnchorPath<'_>,
     ) -> bool {
         let Some((entered, passed)) = self.gap.get(&from.anchor) else { return false };
         // The sites that have executed at the target point: all sites of this gap, except sites

@@ -84,7 +84,8 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         f: &'a Function,
         claimed: &VersionTerms,
         table: &Rc<TermTable<'c>>,
-        (anchors, least): (&FixedBitSet, &Rc<[u64]>),
+        anchors: &FixedBitSet,
+        least: &Rc<[u64]>,
     ) -> Result<ProvedVersion<'a, 'c>, Finding> {
         let mut version = ProvedVersion {
             f,

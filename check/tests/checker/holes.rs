@@ -241,7 +241,7 @@ fn divided(before: &str, after: &str) -> Draft {
 }
 
 /// Claims that a write covers the lone writes of its version.
-fn cover(draft: &mut Draft, (side, at): (Side, usize), memory: usize, same: usize) {
+fn cover(draft: &mut Draft, side: Side, at: usize, memory: usize, same: usize) {
     let [own, other] =
         [(side, at), (side.other(), same)].map(|(side, index)| draft.at(side, "entry", index));
     let memory = draft.at(side, "entry", memory);
@@ -256,12 +256,12 @@ fn a_trap_on_the_path_shows_a_write_of_one_version() {
     // write; and between two lone writes, where both versions have the same memory in the end.
     let mut draft =
         divided("LONE\nDIVIDE\nLAST\nreturn %x", "%p = const.i32 0\nDIVIDE\nLAST\nreturn %x");
-    cover(&mut draft, (Before, 2), 0, 2);
+    cover(&mut draft, Before, 2, 0, 2);
     stops(&draft.done(Check::TrapOrder, "a division behind a write that only one version has"));
 
     let rest = "global_set.i32 @h, %y\nDIVIDE\nLAST\nreturn %x";
     let mut draft = divided(&format!("LONE\n{rest}"), &format!("%p = const.i32 0\n{rest}"));
-    cover(&mut draft, (Before, 3), 1, 3);
+    cover(&mut draft, Before, 3, 1, 3);
     stops(
         &draft
             .done(Check::TrapOrder, "a division further behind a write that only one version has"),
@@ -271,7 +271,7 @@ fn a_trap_on_the_path_shows_a_write_of_one_version() {
         "LONE\nDIVIDE\nLAST\n%p = const.i32 0\nreturn %x",
         "%p = const.i32 0\nDIVIDE\n%q = const.i32 0\nLAST\nreturn %x",
     );
-    cover(&mut draft, (Before, 2), 0, 3);
+    cover(&mut draft, Before, 2, 0, 3);
     stops(
         &draft.done(
             Check::TrapOrder,
@@ -284,7 +284,7 @@ fn a_trap_on_the_path_shows_a_write_of_one_version() {
 fn a_trap_where_memory_is_the_same_shows_nothing() {
     let text = |first: &str| format!("DIVIDE\n%r = call @ask(%d)\n{first}\nLAST\nreturn %r");
     let mut draft = divided(&text("LONE"), &text("%p = const.i32 0"));
-    cover(&mut draft, (Before, 3), 2, 3);
+    cover(&mut draft, Before, 3, 2, 3);
     let verdicts = judged(&draft.done(Check::TrapOrder, "nothing"));
     // All entries except entries from after the lone write to a point where it has not executed.
     let held = verdicts.iter().filter(|verdict| verdict.holds()).count();

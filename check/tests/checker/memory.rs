@@ -69,7 +69,7 @@ fn a_replay_without_a_write_is_rejected() {
     let term =
         draft.op(Opcode::GlobalSet, Type::I32, Imm::Global(ir::Global::from_u32(0)), &[x, memory]);
     let x = draft.from(Before, "x");
-    draft.replay(Before, (at, &[x]), term);
+    draft.replay(Before, at, &[x], term);
     stops(&draft.done(Check::EntryMemory, "a replay of a write that no version executes"));
 }
 
@@ -79,7 +79,7 @@ fn a_write_of_one_version_is_replayed() {
     let mut draft = window();
     let at = draft.at(After, "entry", 0);
     let (term, x) = (draft.write(After, at), draft.from(Before, "x"));
-    draft.replay(Before, (at, &[x]), term);
+    draft.replay(Before, at, &[x], term);
     assert_eq!(judged(&draft.done(Check::Replay, "nothing")), [Verdict::Holds]);
 }
 
@@ -190,7 +190,7 @@ fn a_write_is_replayed_behind_one_that_is_apart() {
         (draft.write(After, lone), draft.write(Before, same[0]), draft.from(Before, "x"));
     let term =
         draft.like(inner, before, memory, By::Swaps { via: [NO_TERM; 2], inner, result: memory });
-    draft.replay(Before, (lone, &[x]), term);
+    draft.replay(Before, lone, &[x], term);
     assert_eq!(judged(&draft.done(Check::EntryMemory, "nothing")), [Verdict::Holds]);
 }
 
@@ -239,7 +239,7 @@ fn no_write_covers_one_that_always_traps() {
     let points = [draft.at(Before, "entry", 1), at[4]];
     let copies = ["x", "y"].map(|name| (name, draft.from(Before, name)));
     draft.entry(Before, points, Vec::new(), &copies);
-    draft.replay(Before, (at[1], &[copies[0].1, copies[1].1]), first);
+    draft.replay(Before, at[1], &[copies[0].1, copies[1].1], first);
     stops(&draft.done(Check::MemoryRule, "a landing point behind a store that always traps"));
 }
 

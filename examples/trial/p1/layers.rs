@@ -85,8 +85,16 @@ type Judge = fn(&Program, &Made) -> bool;
 pub(crate) const ORACLES: &[(Layer, Judge)] =
     &[(Layer::State, state), (Layer::Hops, hops), (Layer::Output, output)];
 
-/// An entry: its function, its versions and kind, its source side, and its source point.
-pub(crate) type Place = (Func, (usize, usize, How), usize, Point);
+/// An entry that an oracle blames.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BlamedEntry {
+    func: Func,
+    /// The versions and their kind.
+    key: (usize, usize, How),
+    /// The side of the source version.
+    side: usize,
+    point: Point,
+}
 
 /// A part of a version pair that the checker rejects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -118,17 +126,17 @@ pub(crate) fn checker(program: &Program, made: &Made) -> Rejected {
     rejected
 }
 
-/// Whether the checker rejects an entry.
-pub(crate) fn is_rejected(rejected: &Rejected, (func, key, side, point): &Place) -> bool {
-    let has = |part| rejected.contains(&(*func, *key, part));
-    has(Part::Whole) || has(Part::Entry(*side, *point))
+/// Whether an entry is among those that the checker rejects.
+pub(crate) fn is_rejected(rejected: &Rejected, entry: &BlamedEntry) -> bool {
+    let has = |part| rejected.contains(&(entry.func, entry.key, part));
+    has(Part::Whole) || has(Part::Entry(entry.side, entry.point))
 }
 
 /// Whether the checker rejects the versions of another function that runs together with an entry.
 /// Then the entry may be correct, and blamed for a difference that the other function made.
-pub(crate) fn is_beside_refused(rejected: &Rejected, (_, key, ..): &Place) -> bool {
+pub(crate) fn is_beside_refused(rejected: &Rejected, entry: &BlamedEntry) -> bool {
     let is_of_versions = |part: &Part| matches!(part, Part::Whole | Part::Anchor(_));
-    rejected.iter().any(|(_, other, part)| other == key && is_of_versions(part))
+    rejected.iter().any(|(_, key, part)| *key == entry.key && is_of_versions(part))
 }
 
 /// The parts of a pair that the checker rejects.
@@ -164,7 +172,7 @@ fn rejects(program: &Program, pair: &Judged) -> Vec<Part> {
 }
 
 /// The entries that a run under the state oracle shows to be wrong.
-pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
+pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<BlamedEntry> {
     let mut blamed = BTreeSet::new();
     for (key, pairs) in together(made).iter().filter(|_| !made.ill_formed) {
         let found = catch_unwind(AssertUnwindSafe(|| {
@@ -183,7 +191,7 @@ pub(crate) fn blamed(program: &Program, made: &Made) -> BTreeSet<Place> {
             let func =
                 program.module.func_named(&entry.function).expect("a function of the program");
             let side = usize::from(entry.direction == Side::After);
-            blamed.insert((func, *key, side, entry.point));
+            blamed.insert(BlamedEntry { func, key: *key, side, point: entry.point });
         }
     }
     blamed

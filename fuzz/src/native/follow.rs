@@ -556,7 +556,7 @@ fn going_on(
 ) -> Result<Arc<Continuation>, FollowEnd> {
     let key = VersionKey::of(&half.function);
     let same = same(at, values);
-    let entry = CheckedEntry::unproved((key, key), at, &same);
+    let entry = CheckedEntry::unproved(key, key, at, &same);
     let target = half.version.as_ref().expect("the plan was compiled");
     let made = engine.continuation(&half.function, entry, target);
     made.map_err(|error| {

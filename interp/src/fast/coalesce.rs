@@ -184,7 +184,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
     /// are defined at the same place. A definition counts even if no instruction reads the value.
     fn interfere(&mut self, a: Value, b: Value) -> bool {
         let (at_a, at_b) = (self.definition(a), self.definition(b));
-        at_a == at_b || self.is_live(a, at_b) || self.is_live(b, at_a)
+        at_a == at_b || self.is_live(a, at_b.0, at_b.1) || self.is_live(b, at_a.0, at_a.1)
     }
 
     /// The first point at which a value exists: its block, and the pc of the first instruction that
@@ -200,7 +200,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
 
     /// Whether a value is live before the instruction at a pc: defined before it, and read there or
     /// later.
-    fn is_live(&mut self, value: Value, (block, at): (Block, u32)) -> bool {
+    fn is_live(&mut self, value: Value, block: Block, at: u32) -> bool {
         let (home, from) = self.definition(value);
         if !self.ranges.contains_key(&value) {
             let range = self.range(value, home);

@@ -136,7 +136,7 @@ fn references_that_no_transition_provided_are_not_read() {
     assert_eq!(machine.run(&mut NoHost, &mut PauseAtMarks), Run::Paused);
     let key = VersionKey::of(body);
     let (less, all) = (landing(point, &[]), landing(point, &[r]));
-    let claimed = |entry| CheckedEntry::unproved((key, key), point, entry);
+    let claimed = |entry| CheckedEntry::unproved(key, key, point, entry);
     assert_eq!(machine.fire(version, claimed(&less)), Ok(point));
     machine.visit_refs(&mut |word| panic!("{word:#x} is no reference"));
     assert_eq!(machine.fire(version, claimed(&all)), Err(FireError::NotProvided(r)));

@@ -23,7 +23,7 @@ fn claimed<'m>(
     point: Point,
     entry: &'m Entry,
 ) -> CheckedEntry<'m> {
-    CheckedEntry::unproved((VersionKey::of(source), VersionKey::of(target)), point, entry)
+    CheckedEntry::unproved(VersionKey::of(source), VersionKey::of(target), point, entry)
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn decided(text: &str) -> (Function, Decided) {
     (function, decided)
 }
 
-fn is_reached((function, decided): &(Function, Decided), name: &str) -> bool {
+fn is_reached(function: &Function, decided: &Decided, name: &str) -> bool {
     let block = function.blocks().find(|b| function.block_name(*b) == Some(name)).expect("a block");
     decided.cfg().is_reachable(block)
 }
@@ -171,7 +171,11 @@ out:
   return %p
 }",
     );
-    assert!(is_reached(&made, "same") && is_reached(&made, "out") && !is_reached(&made, "other"));
+    assert!(
+        is_reached(&made.0, &made.1, "same")
+            && is_reached(&made.0, &made.1, "out")
+            && !is_reached(&made.0, &made.1, "other")
+    );
     assert!(!made.1.is_empty());
 }
 
@@ -191,7 +195,7 @@ right:
   return %q
 }",
     );
-    assert!(is_reached(&made, "left") && is_reached(&made, "right"));
+    assert!(is_reached(&made.0, &made.1, "left") && is_reached(&made.0, &made.1, "right"));
     assert!(made.1.is_empty());
 }
 
@@ -212,7 +216,7 @@ last:
 }",
     );
     assert_eq!(
-        ["first", "second", "last"].map(|name| is_reached(&made, name)),
+        ["first", "second", "last"].map(|name| is_reached(&made.0, &made.1, name)),
         [false, false, true]
     );
 }
@@ -241,5 +245,5 @@ right:
         list("s", ""),
         list("p", ": i32")
     ));
-    assert!(is_reached(&made, "left") && !is_reached(&made, "right"));
+    assert!(is_reached(&made.0, &made.1, "left") && !is_reached(&made.0, &made.1, "right"));
 }

@@ -95,7 +95,8 @@ impl Lowering<'_, '_> {
         home == block || (!self.passable.contains(home.index()) && dominates())
     }
 
-    /// Whether a number is outside the interval from `from` to `to`, in 8 bits. `None` if the interval has all numbers.
+    /// Whether a number is outside the interval from `from` to `to`, in 8 bits. `None` if the
+    /// interval has all numbers.
     fn outside(&mut self, ty: Type, x: clif::Value, from: i64, to: i64) -> Option<clif::Value> {
         let (least, most) = bounds(ty);
         let ins = self.builder.ins();

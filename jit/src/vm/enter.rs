@@ -55,8 +55,8 @@ impl VmState {
         let Some(continuation) = self.ask(|tiering, tier| tiering.hot(tier, place))? else {
             return Ok(None);
         };
-        let from = (self.machine.code(base).key(), at);
-        self.require_continuation(&continuation, func, from)?;
+        let key = self.machine.code(base).key();
+        self.require_continuation(&continuation, func, key, at)?;
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             let given = contents(*value).or_else(|| constant(body, *value));
             let error = RunError::NotGiven { func, value: *value };

@@ -432,9 +432,8 @@ impl VmState {
         // another version current (`a_loop_of_another_version_is_refused`).
         let view = self.machine.view().expect("jit: the run is still paused");
         let paused = self.machine.code(view.version()).key();
-        self.require_continuation(&continuation, func, (paused, at))?;
-        // `Machine::fire` makes the same check
-        // (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
+        self.require_continuation(&continuation, func, paused, at)?;
+        // As `Machine::fire` does, too (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
         if continuation.keeps && !self.machine.has_dead_values() {
             return Err(RunStop::Failed(RunError::Continue(ContinueError::NotKept {
                 function: body.name().to_owned(),
@@ -453,15 +452,16 @@ impl VmState {
         Ok(Some(self.ascend(at, &continuation)))
     }
 
-    /// Checks that a continuation continues a version of a function at a point, and that this
+    /// Checks that a continuation continues this version of a function at a point, and that this
     /// machine may enter it.
     pub(super) fn require_continuation(
         &self,
         continuation: &Continuation,
         func: Func,
-        from: (VersionKey, Point),
+        version: VersionKey,
+        at: Point,
     ) -> Result<(), RunStop> {
-        if continuation.target.func != func || continuation.source() != from {
+        if continuation.target.func != func || continuation.source() != (version, at) {
             let function = self.modules.current.body(func).map_or("", Function::name).to_owned();
             let error = ContinueError::OtherSource { function };
             return Err(RunStop::Failed(RunError::Continue(error)));

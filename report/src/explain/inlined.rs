@@ -184,8 +184,8 @@ impl InlinedTeller<'_> {
 
     /// The activations of originals that a point of the optimized version stands for.
     fn code_of(&self, point: Point) -> Vec<ActivationPlace> {
-        let Some(at) = self.made.origin(point) else { return Vec::new() };
-        let stack = self.made.copies.stack(at).enumerate();
+        let Some((id, at)) = self.made.origin(point) else { return Vec::new() };
+        let stack = self.made.copies.stack(id, at).enumerate();
         let place = |(index, (id, inst)): (usize, (InstanceId, Inst))| {
             let func = self.made.copies.instances()[id].func;
             // The passes before the inlining may have added an instruction of the function itself.
@@ -379,7 +379,7 @@ impl InlinedTeller<'_> {
             .made
             .copies
             .origin(landing)
-            .map_or(Vec::new(), |at| self.made.copies.stack(at).collect());
+            .map_or(Vec::new(), |(id, at)| self.made.copies.stack(id, at).collect());
         let told = &self.told[0];
         let why = match refusal {
             FrameRefusal::Composition { frame, refusal } => {

@@ -345,7 +345,7 @@ impl<'r> ContinuationEmitter<'r> {
         let mut draft = Draft { steps: steps.collect(), ..Draft::default() };
         for (copy, of) in function.all_insts().zip(&self.insts) {
             if let Some(of) = of.expand() {
-                origins.set(&function, copy, (self.target, of));
+                origins.set(&function, copy, self.target, of);
                 draft.insts.insert(copy, of);
             }
         }

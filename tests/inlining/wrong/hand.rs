@@ -36,14 +36,14 @@ impl Hand {
         let version = parsed(&format!("{others}{version}"));
         let version = body(&version, "main").clone();
         let mut hand = Hand { module, version, claim: CopyClaim::default() };
-        hand.add(("", "main", 0, 0), None);
-        for one in inlined {
-            hand.add(*one, Some((one.2, one.3)));
+        hand.add("", "main", None);
+        for (prefix, name, caller, number) in inlined {
+            hand.add(prefix, name, Some((*caller, *number)));
         }
         hand
     }
 
-    fn add(&mut self, (prefix, name, ..): Inlined, call: Option<(usize, usize)>) {
+    fn add(&mut self, prefix: &str, name: &str, call: Option<(usize, usize)>) {
         let id = self.claim.instances.len();
         let original = body(&self.module, name);
         let caller = call.map(|(caller, number)| {

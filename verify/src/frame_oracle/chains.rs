@@ -248,11 +248,13 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
         let values = entry.requires.iter().map(|value| (*value, view.value(*value))).collect();
         let frame = ComputedFrame { func, inst: point.inst(), waits: false, values };
         let state = self.state((func, point), vec![frame], &view);
-        let keys = (self.machine.code(view.version()).key(), VersionKey::of(plan.pair.optimized));
+        let source = self.machine.code(view.version()).key();
+        let target = VersionKey::of(plan.pair.optimized);
         self.note("in", func, point, 1);
         self.meet(&state)?;
         let to = self.plans.optimized[&func];
-        let fired = self.machine.fire(to, CheckedEntry::unproved(keys, point, entry));
+        let claimed = CheckedEntry::unproved(source, target, point, entry);
+        let fired = self.machine.fire(to, claimed);
         fired.map_err(|error| self.fault((func, point), &error.to_string()))?;
         self.figures.into += 1;
         Ok(true)

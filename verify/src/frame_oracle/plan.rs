@@ -182,7 +182,7 @@ impl<'a> FramePlans<'a> {
         let entry = up.entry(point).expect("the watcher pauses at entries");
         let to = self.optimized[&func];
         let target = machine.code(to).key();
-        match machine.fire(to, CheckedEntry::unproved((source, target), point, entry)) {
+        match machine.fire(to, CheckedEntry::unproved(source, target, point, entry)) {
             Ok(_) => Ok(GoneUp::Up),
             Err(FireError::Transfer(TransferError::StackOverflow)) => Ok(GoneUp::Stayed),
             Err(error) => Err(NotFired::Wrong((func, point), format!("up again: {error}"))),
@@ -220,7 +220,7 @@ impl<'a> FunctionPlan<'a> {
             plan.leaves = down.entry(Point::before(inst)).is_some();
             plan.assumed = optimized.inst(inst).assumed();
             let Some((id, at)) = copies.origin(inst) else { continue };
-            let count = copies.stack((id, at)).count();
+            let count = copies.stack(id, at).count();
             plan.origin = Some((count, copies.instances()[id].func, at));
             if events.contains(&inst) && (id != 0 || base.has_inst(at)) {
                 plan.is_event = true;

@@ -142,8 +142,9 @@ fn fire(machine: &mut Machine, exit: &HopExit<'_>) -> Result<(), HopDifference> 
     if let Some(value) = undefined {
         return Err(HopDifference::Undefined { value: *value });
     }
-    let keys = (machine.code(view.version()).key(), machine.code(exit.to).key());
-    let entry = CheckedEntry::unproved(keys, Point::before(view.inst()), exit.entry);
+    let [source, target] = [view.version(), exit.to].map(|version| machine.code(version).key());
+    let point = Point::before(view.inst());
+    let entry = CheckedEntry::unproved(source, target, point, exit.entry);
     machine.fire(exit.to, entry).map(drop).map_err(|error| match error {
         FireError::Code(fault) => HopDifference::Compensation(fault.to_string()),
         error => HopDifference::Refused(error.to_string()),

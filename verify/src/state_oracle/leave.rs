@@ -51,8 +51,8 @@ impl<'a> Oracle<'a> {
 /// The reason why the machine refuses it.
 fn fire(machine: &mut Machine, to: VersionId, entry: &Entry) -> Result<(), String> {
     let view = machine.view().expect("a run is paused");
-    let keys = (machine.code(view.version()).key(), machine.code(to).key());
-    let entry = CheckedEntry::unproved(keys, Point::before(view.inst()), entry);
+    let [source, target] = [view.version(), to].map(|version| machine.code(version).key());
+    let entry = CheckedEntry::unproved(source, target, Point::before(view.inst()), entry);
     machine.fire(to, entry).map(drop).map_err(|error| error.to_string())
 }
 

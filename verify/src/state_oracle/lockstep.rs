@@ -396,8 +396,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             Some(entry) => {
                 let view = machine.view().expect("the run was copied while it was paused");
                 let point = Point::before(view.inst());
-                let keys = (machine.code(view.version()).key(), machine.code(to).key());
-                let fired = machine.fire(to, CheckedEntry::unproved(keys, point, entry));
+                let [source, target] =
+                    [view.version(), to].map(|version| machine.code(version).key());
+                let claimed = CheckedEntry::unproved(source, target, point, entry);
+                let fired = machine.fire(to, claimed);
                 fired.map(drop).map_err(|error| error.to_string())
             }
             None => machine

@@ -125,7 +125,7 @@ fn replays() -> WrongComposition {
     let mut first = window();
     let at = first.at(After, "entry", 0);
     let (term, x) = (first.write(After, at), first.from(Before, "x"));
-    first.replay(Before, (at, &[x]), term);
+    first.replay(Before, at, &[x], term);
     let mut second = Draft::of_writes(q, q);
     let points = [second.at(Before, "entry", 1); 2];
     let operands = ["x", "y"].map(|name| (name, second.from(Before, name)));

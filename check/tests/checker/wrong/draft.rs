@@ -392,7 +392,7 @@ impl Draft {
     }
 
     /// Makes the last entry replay a write, and names its term in the facts.
-    pub(crate) fn replay(&mut self, side: Side, (at, args): (Point, &[Operand]), term: TermId) {
+    pub(crate) fn replay(&mut self, side: Side, at: Point, args: &[Operand], term: TermId) {
         let (source, entry, facts) = self.entries[side].last_mut().expect("an entry was added");
         let data = self.versions[side.other()].inst(at.inst());
         let (opcode, ty, imm) = (data.opcode, data.ty, data.imm);

@@ -346,7 +346,7 @@ pub(crate) fn late_store_at(constant: Option<u32>) -> Draft {
     let copies: Vec<_> = names.into_iter().map(|name| (name, draft.from(Before, name))).collect();
     draft.entry(Before, points, Vec::new(), &copies);
     let operands = [address, "x"].map(|name| draft.from(Before, name));
-    draft.replay(Before, (lone, &operands), memory);
+    draft.replay(Before, lone, &operands, memory);
     draft
 }
 
@@ -355,10 +355,10 @@ pub(super) fn entries() -> [Wrong; 7] {
     let at = replay.at(After, "entry", 0);
     let (term, [x, y]) =
         (replay.write(After, at), ["x", "y"].map(|name| replay.from(Before, name)));
-    replay.replay(Before, (at, &[y]), term);
+    replay.replay(Before, at, &[y], term);
 
     let mut elsewhere = window();
-    elsewhere.replay(Before, (at, &[x]), term);
+    elsewhere.replay(Before, at, &[x], term);
     elsewhere.change_entry(Before, |entry| {
         entry.replays[0].imm = ir::Imm::Global(ir::Global::from_u32(1))
     });
@@ -366,11 +366,11 @@ pub(super) fn entries() -> [Wrong; 7] {
     let (mut order, [first, second]) = two_writes();
     let again = order.like(first, second, first, By::Covers { result: first });
     let [one, two] = [0, 1].map(|index| order.at(After, "entry", index));
-    order.replay(Before, (two, &[y]), second);
-    order.replay(Before, (one, &[x]), again);
+    order.replay(Before, two, &[y], second);
+    order.replay(Before, one, &[x], again);
 
     let (mut half, [first, _]) = two_writes();
-    half.replay(Before, (one, &[x]), first);
+    half.replay(Before, one, &[x], first);
     [
         replay.done(Check::Replay, "a replay of another value than the facts name"),
         elsewhere.done(Check::Replay, "a replay to another global than the facts name"),

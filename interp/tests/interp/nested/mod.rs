@@ -164,5 +164,5 @@ fn twice() -> (super::support::Sum, Func, Inst) {
 /// An entry that nobody has proved, claimed to leave from its landing point in the same version.
 fn claimed<'m>(module: &Module, func: Func, entry: &'m Entry) -> CheckedEntry<'m> {
     let key = VersionKey::of(module.body(func).expect("it is defined"));
-    CheckedEntry::unproved((key, key), entry.target, entry)
+    CheckedEntry::unproved(key, key, entry.target, entry)
 }

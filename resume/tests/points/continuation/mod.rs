@@ -69,8 +69,8 @@ fn continuation_with_points(
 /// Claims that an entry leads from `source` to `target`. Continuations are independent of the
 /// source point, so any point serves.
 fn claimed<'e>(source: &Function, target: &Function, entry: &'e Entry) -> CheckedEntry<'e> {
-    let versions = (VersionKey::of(source), VersionKey::of(target));
-    CheckedEntry::unproved(versions, Point::before(source.first_inst(source.entry())), entry)
+    let point = Point::before(source.first_inst(source.entry()));
+    CheckedEntry::unproved(VersionKey::of(source), VersionKey::of(target), point, entry)
 }
 
 fn rest(f: &Function, entry: &Entry) -> Continuation {
