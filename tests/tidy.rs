@@ -11,6 +11,8 @@ mod functions;
 mod names;
 #[path = "tidy/pages.rs"]
 mod pages;
+#[path = "tidy/parameters.rs"]
+mod parameters;
 #[path = "tidy/proof.rs"]
 mod proof;
 #[path = "tidy/prose.rs"]
