@@ -183,8 +183,9 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
     /// Whether two values interfere: one value is defined while the other value is live, or both
     /// are defined at the same place. A definition counts even if no instruction reads the value.
     fn interfere(&mut self, a: Value, b: Value) -> bool {
-        let (at_a, at_b) = (self.definition(a), self.definition(b));
-        at_a == at_b || self.is_live(a, at_b.0, at_b.1) || self.is_live(b, at_a.0, at_a.1)
+        let ((home_a, from_a), (home_b, from_b)) = (self.definition(a), self.definition(b));
+        let is_same_place = (home_a, from_a) == (home_b, from_b);
+        is_same_place || self.is_live(a, home_b, from_b) || self.is_live(b, home_a, from_a)
     }
 
     /// The first point at which a value exists: its block, and the pc of the first instruction that
