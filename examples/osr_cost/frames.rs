@@ -106,7 +106,7 @@ fn measure(arguments: &Arguments, width: usize, place: usize) -> Result<Cost, Bo
     let bases: Option<Vec<&Function>> =
         entry.landings(outer).map(|landing| module.body(landing.func)).collect();
     let bases = bases.ok_or("frames are in bases")?;
-    let native = engine.lone_continuation(&module, (outer, version), entry, &bases)?;
+    let native = engine.lone_continuation(&module, outer, version, entry, &bases)?;
     let down = Arc::new(made.down.clone());
     let point =
         PointSpec { at, condition: Condition::Flag, values: entry.entry().requires.clone() };

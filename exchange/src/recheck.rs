@@ -39,8 +39,7 @@ pub fn recheck(
         found.counts.points += source.inst_count() as u64;
         verdicts.iter().for_each(|verdict| found.counts.count(verdict));
         let points = mapping.points();
-        let place = (None, DIRECTIONS[at]);
-        let entry = |(point, verdict)| EntryVerdict::of(place, point, verdict);
+        let entry = |(point, verdict)| EntryVerdict::of(None, DIRECTIONS[at], point, verdict);
         found.entries.extend(points.zip(&verdicts).map(entry));
     }
     observer.begin(None);

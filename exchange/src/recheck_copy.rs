@@ -70,7 +70,7 @@ impl InlinedVerdicts {
 
     /// Counts the verdict on an entry across the copy: `None` if the entry holds, or the differing
     /// part and its description.
-    fn across(&mut self, (direction, line): (usize, usize), point: Point, found: DifferingPart) {
+    fn across(&mut self, direction: usize, line: usize, point: Point, found: DifferingPart) {
         let reason = found.as_ref().map(|(reason, _)| *reason);
         self.entries.push(EntryVerdict::new(None, ACROSS[direction], point, reason));
         let Some((reason, what)) = found else {
@@ -110,8 +110,8 @@ pub fn recheck_copy(
     let copies = check::copy(copy, func, original, claim);
     let instances = copies.as_ref().map_or(&[][..], |copies| copies.instances());
     let landed = landing_points(base, instances);
-    let (first, live) = judged(module, [base, cleaned], first, landed, (0, &mut verdicts));
-    let (last, _) = judged(module, [copy, optimized], last, [], (1, &mut verdicts));
+    let (first, live) = judged(module, [base, cleaned], first, landed, 0, &mut verdicts);
+    let (last, _) = judged(module, [copy, optimized], last, [], 1, &mut verdicts);
     verdicts.counts.points += (base.inst_count() + optimized.inst_count()) as u64;
     let landing = |of, key| match of == func {
         true => own_landing(base, live.as_ref()?, &first.after, key),
@@ -126,7 +126,7 @@ pub fn recheck_copy(
     match composed {
         Ok((entered, left)) => {
             compare_into(&into, &entered.mapping, &entered.refused, &mut verdicts);
-            compare_out(&out, (func, &left.mapping), &left.refused, (module, &mut verdicts));
+            compare_out(module, func, &out, &left.mapping, &left.refused, &mut verdicts);
         }
         Err(error) => {
             verdicts.tell(line, || format!("the copy: {error}"));
@@ -146,10 +146,12 @@ pub fn recheck_copy(
 fn judged(
     module: &Module,
     [before, after]: [&Function; 2],
-    (certificate, [forward, backward]): ExportedParts,
+    parts: ExportedParts,
     points: impl IntoIterator<Item = Point>,
-    (pair, verdicts): (usize, &mut InlinedVerdicts),
+    pair: usize,
+    verdicts: &mut InlinedVerdicts,
 ) -> (Pair<Checked<Mapping>>, Option<Checked<LivePoints>>) {
+    let (certificate, [forward, backward]) = parts;
     let relation = relate(module, Pair::new(before, after), &certificate, Options::default());
     let live = relation.as_ref().ok();
     // All entries of the file count as uses, dropped ones included: that is more than needed, and
@@ -183,25 +185,27 @@ fn compare_into(
             Some(right) => differs_into(entry, right),
             None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
         };
-        verdicts.across((0, *line), *point, found);
+        verdicts.across(0, *line, *point, found);
     }
 }
 
 /// Compares the entries out of a copy with the entries that the checker composes.
 fn compare_out(
+    module: &Module,
+    func: Func,
     claimed: &[Listed],
-    (func, composed): (Func, &Mapping),
+    composed: &Mapping,
     refused: &[(Point, FrameRefusal)],
-    (module, verdicts): (&Module, &mut InlinedVerdicts),
+    verdicts: &mut InlinedVerdicts,
 ) {
     for Listed { line, point, entry } in claimed {
         let found = match composed.entry(*point) {
             Some(right) => {
-                differs_out(module, entry, (right, right.landings(func, composed.target())))
+                differs_out(module, entry, right, right.landings(func, composed.target()))
             }
             None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
         };
-        verdicts.across((1, *line), *point, found);
+        verdicts.across(1, *line, *point, found);
     }
 }
 
@@ -232,9 +236,7 @@ fn differs_into(claimed: &Entry, right: &Entry) -> DifferingPart {
         return Some(("composed-target", what));
     }
     differs_list("composed-assigns", "assignment", &claimed.assigns, &right.assigns, shown_assign)
-        .or_else(|| {
-            differs_code((&claimed.steps, &claimed.replays), (&right.steps, &right.replays))
-        })
+        .or_else(|| differs_code(claimed, right))
         .or_else(|| {
             differs_values([&claimed.requires, &claimed.kept], [&right.requires, &right.kept])
         })
@@ -243,7 +245,8 @@ fn differs_into(claimed: &Entry, right: &Entry) -> DifferingPart {
 fn differs_out<'e>(
     module: &Module,
     claimed: &Entry,
-    (right, landings): (&Entry, impl Iterator<Item = Landing<'e>>),
+    right: &Entry,
+    landings: impl Iterator<Item = Landing<'e>>,
 ) -> DifferingPart {
     let (many, composed) = (claimed.inner.len(), right.activations());
     if many != composed {
@@ -254,14 +257,9 @@ fn differs_out<'e>(
         let (reason, what) = differs_frame(module, one, right)?;
         Some((reason, format!("frame {at}: {what}")))
     });
-    different
-        .next()
-        .or_else(|| {
-            differs_code((&claimed.steps, &claimed.replays), (&right.steps, &right.replays))
-        })
-        .or_else(|| {
-            differs_values([&claimed.requires, &claimed.kept], [&right.requires, &right.kept])
-        })
+    different.next().or_else(|| differs_code(claimed, right)).or_else(|| {
+        differs_values([&claimed.requires, &claimed.kept], [&right.requires, &right.kept])
+    })
 }
 
 fn differs_frame(module: &Module, claimed: Landing<'_>, right: Landing<'_>) -> DifferingPart {
@@ -284,13 +282,12 @@ fn shown_assign(assign: &Assign) -> String {
     format!("%{} = {}", assign.value, assign.from)
 }
 
-fn differs_code(
-    (steps, replays): (&[CodeStep], &[Replay]),
-    (right_steps, right_replays): (&[CodeStep], &[Replay]),
-) -> DifferingPart {
-    differs_list("composed-steps", "step", steps, right_steps, CodeStep::to_string).or_else(|| {
-        differs_list("composed-replays", "replay", replays, right_replays, Replay::to_string)
-    })
+fn differs_code(claimed: &Entry, right: &Entry) -> DifferingPart {
+    differs_list("composed-steps", "step", &claimed.steps, &right.steps, CodeStep::to_string)
+        .or_else(|| {
+            let (replays, composed) = (&claimed.replays, &right.replays);
+            differs_list("composed-replays", "replay", replays, composed, Replay::to_string)
+        })
 }
 
 /// Compares required and kept values.

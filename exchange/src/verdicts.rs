@@ -3,7 +3,7 @@
 use crate::{ACROSS, DIRECTIONS, PAIR_NAMES};
 use check::verdict::Verdict;
 use derive::driver::Certified;
-use derive::inlining::{Inlined, InlinedSteps};
+use derive::inlining::{Inlined, InlinedSteps, MappedStep};
 use ir::Point;
 use transition::mapping::Mapping;
 
@@ -86,14 +86,14 @@ impl EntryVerdict {
         let mut all = Vec::new();
         for (pair, steps) in PAIR_NAMES.into_iter().zip(&steps.pairs) {
             for (direction, step) in DIRECTIONS.into_iter().zip([&steps.before, &steps.after]) {
-                let place = (Some(pair), direction);
-                all.extend(EntryVerdict::of_mapping(place, &step.mapping, &step.rejected));
+                let MappedStep { mapping, rejected, .. } = step;
+                all.extend(EntryVerdict::of_mapping(Some(pair), direction, mapping, rejected));
             }
         }
         let into = made.up.entries().map(|(point, _)| (ACROSS[0], point));
         let out = made.down.entries().map(|(point, _)| (ACROSS[1], point));
         let across = into.chain(out);
-        all.extend(across.map(|(way, point)| EntryVerdict::new((None, way), point, None)));
+        all.extend(across.map(|(way, point)| EntryVerdict::new(None, way, point, None)));
         all
     }
 }

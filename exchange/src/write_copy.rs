@@ -155,7 +155,7 @@ impl MappingWriter<'_> {
         let kept = list(entry.kept.iter().map(|v| v.as_u32()));
         self.line(format_args!("frames {} {kept}", point.inst().as_u32()));
         let requires = (entry.requires != entry.reads()).then_some(&entry.requires[..]);
-        self.code(requires, (&entry.steps, &entry.replays), &EntryFacts::default());
+        self.code(requires, &entry.steps, &entry.replays, &EntryFacts::default());
         for frame in entry.landings(names.func, target) {
             let (func, version) = (frame.func.as_u32(), names.of(frame.func, frame.version));
             let place = match frame.at {

@@ -26,7 +26,8 @@ impl Engine {
     pub fn lone_continuation(
         &self,
         module: &Arc<Module>,
-        (func, source): (Func, &Function),
+        func: Func,
+        source: &Function,
         entry: CheckedEntry<'_>,
         versions: &[&Function],
     ) -> Result<Arc<Continuation>, ContinueError> {
@@ -62,7 +63,7 @@ impl Engine {
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let instructions = function.inst_count();
         let target = Function::clone(target);
-        let target = self.without_code(module, (func, target), Arc::clone(&code), sites);
+        let target = self.without_code(module, func, target, Arc::clone(&code), sites);
         let (source, requires) = (VersionKey::of(source), entry.entry().requires.clone());
         let keeps = !entry.entry().kept.is_empty();
         Ok(Arc::new(Continuation { code, source, at, requires, keeps, target, instructions }))

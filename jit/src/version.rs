@@ -336,13 +336,14 @@ impl Engine {
         function: &Function,
         spec: impl Into<VersionSpec<'p>>,
     ) -> Result<Arc<Version>, CompileError> {
-        self.make_version(module, (func, function), spec.into())
+        self.make_version(module, func, function, spec.into())
     }
 
     fn make_version(
         &self,
         module: &Arc<Module>,
-        (func, function): (Func, &Function),
+        func: Func,
+        function: &Function,
         VersionSpec { points, counts, sites }: VersionSpec<'_>,
     ) -> Result<Arc<Version>, CompileError> {
         let points = &points[..];

@@ -184,7 +184,7 @@ impl LinkedUses<'_> {
             }
         }
         let on: Vec<&Mapping> = self.on.iter().map(|arrow| mapping(*arrow)).collect();
-        if self.add_left((&on, in_landing), in_copy, &mut uses[copy]) {
+        if self.add_left(&on, in_landing, in_copy, &mut uses[copy]) {
             grown.insert(copy);
         }
         grown
@@ -205,7 +205,8 @@ impl LinkedUses<'_> {
     /// Adds the values of all frames, at the points of the copy.
     fn add_left(
         &self,
-        (on, landing): (&[&Mapping], &LiveTable),
+        on: &[&Mapping],
+        landing: &LiveTable,
         live: &LiveTable,
         uses: &mut ExtraUses,
     ) -> bool {
@@ -214,7 +215,7 @@ impl LinkedUses<'_> {
         for instance in &self.claim.instances {
             let mut needs = Vec::new();
             if let Some((caller, call)) = instance.caller {
-                needs.extend(self.named(caller, &self.behind(caller, call, (on, landing))));
+                needs.extend(self.named(caller, &self.behind(caller, call, on, landing)));
                 needs.extend_from_slice(&waiting[caller]);
             }
             waiting.push(needs);
@@ -239,7 +240,8 @@ impl LinkedUses<'_> {
         &self,
         id: InstanceId,
         call: Inst,
-        (on, landing): (&[&Mapping], &LiveTable),
+        on: &[&Mapping],
+        landing: &LiveTable,
     ) -> Vec<Value> {
         let (f, live) = match id {
             0 => (self.landing, landing),

@@ -109,7 +109,7 @@ fn continuations(bencher: Bencher<'_, '_>, size: usize) {
     let function = units(size);
     let entry = entry_in_the_middle(&function);
     let key = VersionKey::of(&function);
-    let entry = CheckedEntry::unproved((key, key), entry.target, &entry);
+    let entry = CheckedEntry::unproved(key, key, entry.target, &entry);
     let made = continuation("rest", &function, &[&function], entry).expect("the entry is right");
     let counted = bencher.counter(ItemsCount::new(made.function.inst_count()));
     counted.bench_local(|| {

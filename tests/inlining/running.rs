@@ -127,7 +127,7 @@ fn plans_tell_the_sites_that_copies_tell() {
     let base = made.module.body(made.main).expect("a body");
     let (plan, callers) = (InlinePlan::o3(), Callers::new(&made.module));
     let (version, sites) =
-        plan.version(&callers, (made.main, base), Vigilance::On, &mut NoDriverObserver);
+        plan.version(&callers, made.main, base, Vigilance::On, &mut NoDriverObserver);
     assert_eq!(version.inst_count(), {
         made.inlined.tree.function(made.inlined.optimized).inst_count()
     });
@@ -209,24 +209,27 @@ fn frames_are_fired_into_their_versions_alone() {
     let swapped: Vec<VersionId> = to.iter().rev().copied().collect();
     assert_eq!(machine.fire(&swapped, entry), Err(FireError::OtherTarget));
     assert_eq!(machine.fire(&to[..2], entry), Err(FireError::OtherTarget));
-    let keys = (entry.source(), entry.target());
+    let (from, base) = (entry.source(), entry.target());
     // The outermost activation is one of another function.
     let short = Entry { inner: entry.entry().inner[..1].into(), ..entry.entry().clone() };
-    let of_two = (entry.source(), machine.code(to[1]).key());
-    let of_two = CheckedEntry::unproved(of_two, at, &short);
+    let middle = machine.code(to[1]).key();
+    let of_two = CheckedEntry::unproved(from, middle, at, &short);
     let other = FireError::Transfer(TransferError::OtherFunction);
     assert_eq!(machine.fire(&to[..2], of_two), Err(other));
     // The innermost waits for one that the entry lacks.
     let begun = Entry { inner: entry.entry().inner[1..].into(), ..entry.entry().clone() };
     let call = begun.inner[0].at.inst();
     let refused = FireError::Transfer(TransferError::NotACall(call));
-    assert_eq!(machine.fire(&to[1..], CheckedEntry::unproved(keys, at, &begun)), Err(refused));
+    assert_eq!(
+        machine.fire(&to[1..], CheckedEntry::unproved(from, base, at, &begun)),
+        Err(refused)
+    );
     let mut astray = entry.entry().clone();
     astray.inner[1].at = transition::frames::FramePlace::Within(
         made.module.body(astray.inner[1].func).expect("a body").all_insts().next().expect("one"),
     );
     let not_a_call = astray.inner[1].at.inst();
-    let astray = CheckedEntry::unproved(keys, at, &astray);
+    let astray = CheckedEntry::unproved(from, base, at, &astray);
     let refused = FireError::Transfer(TransferError::NotACall(not_a_call));
     assert_eq!(machine.fire(&to, astray), Err(refused));
     assert!(machine.fire(&to, entry).is_ok());

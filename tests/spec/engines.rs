@@ -245,9 +245,8 @@ impl Engine {
             None => Cow::Borrowed(body),
             Some(plan) => {
                 let callers = Callers::new(module);
-                let one = (func, body);
-                let made = plan.version(&callers, one, Vigilance::On, &mut NoDriverObserver);
-                Cow::Owned(made.0)
+                let observer = &mut NoDriverObserver;
+                Cow::Owned(plan.version(&callers, func, body, Vigilance::On, observer).0)
             }
         }
     }

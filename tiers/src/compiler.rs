@@ -262,7 +262,7 @@ impl<O: Observer> Compiler<O> {
         let entry = entries.checked_entry(at).filter(|entry| entry.entry().kept.is_empty());
         let Some(entry) = entry else { return Ok(None) };
         self.observer.begin();
-        let made = engine.lone_continuation(module, (func, base), entry, &[base]);
+        let made = engine.lone_continuation(module, func, base, entry, &[base]);
         let made = made.map_err(RunError::Continue)?;
         self.tell_of(&made);
         self.lone.insert((func, at), Arc::clone(&made));

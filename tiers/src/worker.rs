@@ -273,7 +273,7 @@ impl Drop for Worker {
 
 #[cfg(test)]
 mod tests {
-    use super::{Desk, Order};
+    use super::{Desk, Order, TierGoal};
     use crate::compiler::{CodeTier, Goal, Made};
     use ir::{Func, Inst, Point};
     use std::sync::Arc;

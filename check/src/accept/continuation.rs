@@ -176,7 +176,7 @@ impl<'a> ContinuationWalk<'a> {
     }
 
     /// Checks the parameters, the results, and that the frames stand somewhere.
-    fn signature(&self) -> Result<(), ContinuationFault> {
+    fn signature(&self) -> Verified {
         let (source, frames, requires) = (self.source, &self.frames, &self.entry.requires);
         let stands = |(index, (landed, at, _)): (usize, &LandedFrame<'_>)| {
             let waits = matches!(at, FramePlace::Within(_));
@@ -196,7 +196,7 @@ impl<'a> ContinuationWalk<'a> {
     }
 
     /// Checks that places and values of the claim exist, also for unreachable blocks.
-    fn claims(&self) -> Result<(), ContinuationFault> {
+    fn claims(&self) -> Verified {
         let frames = &self.frames;
         for (block, FrameBlock { frame, at, values }) in &self.claim.blocks {
             let is_end = *frame == frames.len();
@@ -213,7 +213,7 @@ impl<'a> ContinuationWalk<'a> {
         let start = self.function.entry();
         let mut insts = self.function.block_insts(start);
         let values = self.compensation(&mut insts)?;
-        self.code(start, insts, (0, self.frames[0].1.inst()), values)?;
+        self.code(start, insts, 0, self.frames[0].1.inst(), values)?;
         let mut seen = BTreeSet::from([start]);
         let mut open = vec![start];
         while let Some(block) = open.pop() {
@@ -369,13 +369,9 @@ impl<'a> ContinuationWalk<'a> {
         self.edge(inst, target, &values, &BTreeMap::new())
     }
 
-    /// Checks a terminator that stands for another.
-    fn end(
-        &self,
-        (inst, copy): (Inst, &InstData),
-        ((frame, at), of): (Place, &InstData),
-        values: &Environment,
-    ) -> Result<(), ContinuationFault> {
+    /// Checks a terminator that stands for the terminator of a frame's version at `at`.
+    fn end(&self, inst: Inst, frame: usize, at: Inst, values: &Environment) -> Verified {
+        let (copy, of) = (self.function.inst(inst), self.version(frame).inst(at));
         let outer = self.frames.get(frame + 1);
         if let (Opcode::Return, Some((outer, at, _))) = (of.opcode, outer) {
             let call = at.inst();

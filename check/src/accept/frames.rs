@@ -165,8 +165,8 @@ struct CopyExit<'a> {
 
 impl CopyExit<'_> {
     fn entry(&self, first: &Entry) -> Result<Entry, FrameRefusal> {
-        let at = self.copies.origin(first.target.inst()).ok_or(FrameRefusal::NoCopy)?;
-        let stack: Vec<(InstanceId, Inst)> = self.copies.stack(at).collect();
+        let (id, at) = self.copies.origin(first.target.inst()).ok_or(FrameRefusal::NoCopy)?;
+        let stack: Vec<(InstanceId, Inst)> = self.copies.stack(id, at).collect();
         let frames = stack.iter().zip(0..).map(|((id, inst), index)| self.frame(*id, *inst, index));
         // An instance is on the stack once at most.
         let frame = |id: InstanceId| stack.iter().position(|(other, _)| *other == id);

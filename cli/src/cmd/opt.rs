@@ -121,7 +121,8 @@ fn inlined(
 ) -> Result<String, CommandFailure> {
     if args.emit == Emit::Oir {
         let callers = Callers::new(module);
-        let version = |one| plan.version(&callers, one, Vigilance::On, &mut NoObserver).0;
+        let version =
+            |(func, base)| plan.version(&callers, func, base, Vigilance::On, &mut NoObserver).0;
         return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
     }
     level::of_inlined(args.level)?;

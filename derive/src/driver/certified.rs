@@ -264,8 +264,14 @@ fn judged(
     Certified { certificate, levels, unproved }
 }
 
-/// The points of a synthesized mapping that have no entry.
-type Rest = (usize, usize, Vec<Unmapped>);
+/// The points of a synthesized mapping.
+struct SynthesizedPoints {
+    /// All points of the source version, or the requested points.
+    count: usize,
+    unreachable: usize,
+    /// The points without an entry.
+    unmapped: Vec<Unmapped>,
+}
 
 fn split(made: SynthesizedMapping) -> (Mapping, SynthesizedPoints) {
     let SynthesizedMapping { mapping, points: count, unreachable, unmapped } = made;

@@ -15,6 +15,16 @@ use ir::{Inst, Module};
 use osr::{Version, VersionTree};
 use passes::Pipeline;
 
+/// The passes behind the inlining, in one try.
+#[derive(Clone, Copy)]
+pub(super) struct LastPasses<'a> {
+    /// The assumptions that come first.
+    pub(super) made: &'a [TriedAssumption],
+    pub(super) passes: &'a Pipeline,
+    /// The rewrites that they leave out.
+    pub(super) left_out: &'a LeftOut,
+}
+
 /// The versions of one try, and the ways between them and the bases that the checker accepted.
 pub(super) struct InliningAttempt {
     tree: VersionTree,
@@ -29,11 +39,13 @@ pub(super) struct InliningAttempt {
 impl InliningAttempt {
     pub(super) fn new(
         module: &Module,
-        (row, copies): (&InliningRow, &Checked<Copies>),
-        (made, passes, left_out): (&[TriedAssumption], &Pipeline, &LeftOut),
+        row: &InliningRow,
+        copies: &Checked<Copies>,
+        last: LastPasses<'_>,
         landings: &CalleeLandings<'_>,
         observer: &mut dyn Observer,
     ) -> InliningAttempt {
+        let LastPasses { made, passes, left_out } = last;
         let mut tree = row.tree.clone();
         let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
         let own = "the log leads to the version derived";
@@ -71,7 +83,7 @@ impl InliningAttempt {
         copied: &CopiedAssumptions,
         search: SpeculationSearch,
     ) -> (Inlined, InlinedSteps) {
-        let assumptions = assumptions(row, copied, &search, (self.made, self.settled));
+        let assumptions = assumptions(row, copied, &search, self.made, self.settled);
         let refused = row.refused + self.refused;
         let ProvedWays { up, down, steps, lost, points, events, counts, .. } = self.proved;
         let made = Inlined {
@@ -98,7 +110,8 @@ fn assumptions(
     row: &InliningRow,
     copied: &CopiedAssumptions,
     search: &SpeculationSearch,
-    (made, settled): (Vec<MadeExit>, Vec<Assumption>),
+    made: Vec<MadeExit>,
+    settled: Vec<Assumption>,
 ) -> InlinedAssumptions {
     let own = |assumption| PlacedAssumption { instance: 0, assumption };
     let first = row.assumed.as_ref();

@@ -48,7 +48,7 @@ use crate::driver::{CheckCounts, Observer, Vigilance, derive_within};
 use crate::speculate::{SpeculateError, SpeculationSearch};
 use assumed::CopiedAssumptions;
 pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
-use attempt::InliningAttempt;
+use attempt::{InliningAttempt, LastPasses};
 use check::{Checked, CheckedEntry, Copies, FrameLanding, LivePoints};
 use ir::cfg::Cfg;
 use ir::edit::Fuel;
@@ -172,20 +172,22 @@ pub fn inline_in_steps(
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<(Inlined, InlinedSteps), NotInlined> {
-    let whole = inline_without(module, func, (plan, &LeftOut::default()), landings, observer)?;
-    Ok(retry::improved(module, func, plan, landings, whole, observer))
+    let none = LeftOut::default();
+    let (made, steps) = inline_without(module, func, plan, &none, landings, observer)?;
+    Ok(retry::improved(module, func, plan, landings, made, steps, observer))
 }
 
 /// Makes the version without some rewrites.
 fn inline_without(
     module: &Module,
     func: Func,
-    (plan, left_out): (&InlinePlan, &LeftOut),
+    plan: &InlinePlan,
+    left_out: &LeftOut,
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<(Inlined, InlinedSteps), NotInlined> {
     let base = module.body(func).expect("the function has a body").clone();
-    let mut row = InliningRow::new(landings.callers(), (func, base), (plan, left_out), observer)?;
+    let mut row = InliningRow::new(landings.callers(), func, base, plan, left_out, observer)?;
     let copies = row.judged(module)?;
     row.land_at_states(&copies);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
@@ -197,8 +199,9 @@ fn inline_without(
     for turn in 0.. {
         let attempt = InliningAttempt::new(
             module,
-            (&row, &copies),
-            (&search.made, passes, left_out),
+            &row,
+            &copies,
+            LastPasses { made: &search.made, passes, left_out },
             landings,
             observer,
         );
@@ -235,7 +238,7 @@ impl InlinePlan {
         let plan = InlinePlan { assume: BTreeMap::new(), ..self.clone() };
         let mut made = |left_out: &LeftOut| {
             let base = callers.module().body(func).expect("the function has a body").clone();
-            let row = InliningRow::new(callers, (func, base), (&plan, left_out), observer).ok()?;
+            let row = InliningRow::new(callers, func, base, &plan, left_out, observer).ok()?;
             let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
             let (module, vigilance) = (callers.module(), Vigilance::default());
             let passes = &plan.last;

@@ -175,7 +175,7 @@ impl PassPlan {
         let callers = Callers::new(module);
         let mut made = InlinedModule { module: module.clone(), sites: ModuleSites::new() };
         for (func, base) in module.defined() {
-            let (version, sites) = plan.version(&callers, (func, base), vigilance, observer);
+            let (version, sites) = plan.version(&callers, func, base, vigilance, observer);
             made.module.define(func, version);
             if !sites.is_empty() {
                 made.sites.insert(func, Arc::new(sites));
@@ -249,7 +249,8 @@ impl InlinePlan {
     pub fn version(
         &self,
         callers: &Callers<'_>,
-        (func, base): (Func, &Function),
+        func: Func,
+        base: &Function,
         vigilance: Vigilance,
         observer: &mut dyn Observer,
     ) -> (Function, InlinedSites) {

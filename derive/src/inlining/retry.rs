@@ -58,10 +58,10 @@ pub(super) fn improved(
     func: Func,
     plan: &InlinePlan,
     landings: &CalleeLandings<'_>,
-    whole: (Inlined, InlinedSteps),
+    mut made: Inlined,
+    steps: InlinedSteps,
     observer: &mut dyn Observer,
 ) -> (Inlined, InlinedSteps) {
-    let (mut made, steps) = whole;
     // The first instance is the function itself.
     let assumes = made.copies.instances().iter().any(|one| plan.assume.contains_key(&one.func));
     let drops = steps.pairs.each_ref().map(|pair| {
@@ -79,7 +79,7 @@ pub(super) fn improved(
     let left_out = retried.left_out();
     if !left_out.is_empty()
         && let Ok((better, steps)) =
-            inline_without(module, func, (plan, &left_out), landings, observer)
+            inline_without(module, func, plan, &left_out, landings, observer)
         && missing(&better) < missing(&made)
     {
         let retried = InlinedRetry { refused: better.retried.refused, ..retried };
@@ -110,7 +110,7 @@ fn found(
     let left_out =
         LeftOut { before: before.iter().map(GivenUp::numbers).collect(), behind: Vec::new() };
     let nobody = &mut crate::driver::NoObserver;
-    let row = InliningRow::new(landings.callers(), (func, base.fork()), (plan, &left_out), nobody);
+    let row = InliningRow::new(landings.callers(), func, base.fork(), plan, &left_out, nobody);
     let Ok(row) = row else { return ([before, Vec::new()], probes) };
     let (behind, more) = GiveUp { module, base: row.copy(), pipeline: &plan.last, retry }.find();
     ([before, behind], probes + more)

@@ -32,8 +32,10 @@ pub(super) struct InliningRow {
 impl InliningRow {
     pub(super) fn new(
         callers: &Callers<'_>,
-        (func, base): (Func, Function),
-        (plan, left_out): (&InlinePlan, &LeftOut),
+        func: Func,
+        base: Function,
+        plan: &InlinePlan,
+        left_out: &LeftOut,
         observer: &mut dyn Observer,
     ) -> Result<InliningRow, NotInlined> {
         let module = callers.module();
@@ -47,7 +49,7 @@ impl InliningRow {
             fits.map_err(|error| NotInlined::States { func, error })?;
         }
         let (cleaned, assumed, refused) =
-            cleaned(module, func, &mut tree, (plan, left_out), observer)?;
+            cleaned(module, func, &mut tree, plan, left_out, observer)?;
         observer.begin(Some(Step::Optimize));
         let original = tree.function(cleaned);
         let pass = plan.pass(callers, func);
@@ -104,7 +106,8 @@ fn cleaned(
     module: &Module,
     func: Func,
     tree: &mut VersionTree,
-    (plan, left_out): (&InlinePlan, &LeftOut),
+    plan: &InlinePlan,
+    left_out: &LeftOut,
     observer: &mut dyn Observer,
 ) -> Result<(Version, Option<Speculative>, u64), NotInlined> {
     let assume = plan.assume.get(&func).filter(|own| !own.is_empty());

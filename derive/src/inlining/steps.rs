@@ -11,7 +11,13 @@ use transition::{Pair, Refusal};
 
 /// The points into a version, and out of the version, at which the first step has an entry and the
 /// composition lacks one, ascending.
-pub type RefusedPoints = (Vec<(Point, Refusal)>, Vec<(Point, FrameRefusal)>);
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedPoints {
+    /// The points of the base.
+    pub into: Vec<(Point, Refusal)>,
+    /// The points of the optimized version.
+    pub out: Vec<(Point, FrameRefusal)>,
+}
 
 /// The steps around an inlining.
 #[derive(Clone, Debug)]

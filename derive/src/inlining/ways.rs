@@ -1,7 +1,7 @@
 //! The proved mappings into a version with inlined code and out of the version.
 
 use super::row::InliningRow;
-use super::{CalleeLandings, InlinedSteps, landing_points, own_landing};
+use super::{CalleeLandings, InlinedSteps, RefusedPoints, landing_points, own_landing};
 use crate::driver::{
     CertifiedGraph, CheckCounts, Observer, Step, UNPROVED, VersionPoints, certify_graph_at,
 };
@@ -104,20 +104,22 @@ impl<'t> InliningWays<'t> {
         let dead = ends.map(|end| certified.unreachable.get(&end).cloned().unwrap_or_default());
         let points = [0, 1].map(|end: usize| self.reachable(ends[end], &dead[end]));
         let up_lost = self.lost(
-            (&points[0], self.before[0]),
+            &points[0],
+            self.before[0],
             |p| up.mapping.entry(p).is_some(),
             up.refused.iter().map(|(point, refusal)| (*point, refusal.name())),
         );
         let down_lost = self.lost(
-            (&points[1], self.after[1]),
+            &points[1],
+            self.after[1],
             |p| down.mapping.entry(p).is_some(),
             down.refused.iter().map(|(point, refusal)| (*point, refusal.name())),
         );
         let (events, lacking) = (self.events(copies), self.lacking(exits, &down));
         let lost = [up_lost, down_lost];
         let edges = [self.before, self.after];
-        let steps =
-            InlinedSteps::new(&self.graph, &certified, edges, (up.refused, down.refused), dead);
+        let refused = RefusedPoints { into: up.refused, out: down.refused };
+        let steps = InlinedSteps::new(&self.graph, &certified, edges, refused, dead);
         let (up, down, counts) = (up.mapping, down.mapping, certified.counts);
         ProvedWays { up, down, steps, lost, points, events, counts, lacking }
     }
@@ -169,7 +171,8 @@ impl<'t> InliningWays<'t> {
     /// of the step across the copy. The checker has dropped the entries of the other points.
     fn lost(
         &self,
-        (points, edge): (&[Point], usize),
+        points: &[Point],
+        edge: usize,
         has_entry: impl Fn(Point) -> bool,
         refused: impl Iterator<Item = (Point, &'static str)>,
     ) -> Vec<(Point, &'static str)> {

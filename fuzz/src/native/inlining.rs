@@ -156,7 +156,7 @@ fn compiled(
                 let bases: Option<Vec<&ir::Function>> =
                     landings.map(|landing| module.body(landing.func)).collect();
                 let bases = bases.expect("frames are in bases");
-                let made = vm.engine().lone_continuation(module, (*func, optimized), entry, &bases);
+                let made = vm.engine().lone_continuation(module, *func, optimized, entry, &bases);
                 Action::Continue(made.map_err(|error| error.to_string())?)
             } else {
                 Action::Interpret(Arc::clone(&mapping))

@@ -98,7 +98,8 @@ impl DeoptFrame<'_> {
 /// of the function.
 pub(super) fn hand(
     access: &mut RunAccess<'_>,
-    (version, number): (&Arc<Version>, usize),
+    version: &Arc<Version>,
+    number: usize,
     mapping: &Checked<Mapping>,
     states: &BTreeMap<Func, Arc<FrameStates>>,
     values: &[u64],
@@ -115,7 +116,7 @@ pub(super) fn hand(
         let landed = Landed::of(&module, landing).expect("jit: an action was checked");
         landed.activations(&states[&landing.func], &assigned, &mut activations);
     }
-    resumed(access, (func, number), &activations)
+    resumed(access, func, number, &activations)
 }
 
 /// A frame that a run lands in.

@@ -53,13 +53,14 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     {
         state.policy.watch.ask_again(&mut state.machine, base);
     }
-    take(access, (&version, number), &action, &values)
+    take(access, &version, number, &action, &values)
 }
 
 /// Performs a checked action. Returns the address of code that reads its inputs from the buffer.
 fn take(
     access: &mut RunAccess<'_>,
-    (version, number): (&Arc<Version>, usize),
+    version: &Arc<Version>,
+    number: usize,
     action: &Action,
     values: &[u64],
 ) -> Result<u64, RunStop> {
@@ -70,7 +71,7 @@ fn take(
         Action::Ask => Err(RunStop::Failed(RunError::Stuck { func: version.func, point: number })),
         Action::Interpret(mapping) => descend(access, version, number, mapping, values),
         Action::Hand(mapping, states) => {
-            let results = super::deopt::hand(access, (version, number), mapping, states, values)?;
+            let results = super::deopt::hand(access, version, number, mapping, states, values)?;
             Ok(access.state().give_back(version, &results))
         }
     }

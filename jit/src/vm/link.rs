@@ -361,9 +361,9 @@ impl VmState {
                 missing(&continuation.requires)?;
                 if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
             }
-            Action::Interpret(mapping) => self.check_landings((version, number), mapping, None),
+            Action::Interpret(mapping) => self.check_landings(version, number, mapping, None),
             Action::Hand(mapping, states) => {
-                self.check_landings((version, number), mapping, Some(states))
+                self.check_landings(version, number, mapping, Some(states))
             }
         }
     }
@@ -372,7 +372,8 @@ impl VmState {
     /// are checked if the embedder continues.
     fn check_landings(
         &self,
-        (version, number): (&Arc<Version>, usize),
+        version: &Arc<Version>,
+        number: usize,
         mapping: &Checked<Mapping>,
         states: Option<&BTreeMap<Func, Arc<FrameStates>>>,
     ) -> Result<(), LinkError> {
@@ -401,7 +402,7 @@ impl VmState {
             let state = states.get(&func).and_then(|states| states.get(landed.at));
             let state = state.ok_or(LinkError::NoState { number, func, at: landed.at })?;
             let assigned = |value| assigns.binary_search_by_key(&value, |a| a.value).is_ok();
-            check_state((number, func), state, |value, is_innermost| match landed.result(value) {
+            check_state(number, func, state, |value, is_innermost| match landed.result(value) {
                 // The activation that waits for the call alone gets its results
                 // (`a_result_of_a_call_is_of_the_activation_within_it`).
                 Some(_) => is_innermost,

@@ -327,7 +327,7 @@ impl InlinedTeller<'_> {
     /// The reason why an entry into the cleaned version cannot be extended into the copy or the
     /// optimized version.
     fn not_entered(&self, point: Point) -> Option<Lost> {
-        let (_, refusal) = self.steps.refused.0.iter().find(|(refused, _)| *refused == point)?;
+        let (_, refusal) = self.steps.refused.into.iter().find(|(refused, _)| *refused == point)?;
         let landing = self.steps.pairs[0].before.mapping.entry(point)?.target.inst();
         let Some(place) = self.made.copies.place(landing).map(Point::before) else {
             return Some(self.no_place(landing, *refusal));
@@ -373,7 +373,7 @@ impl InlinedTeller<'_> {
 
     /// The reason why an entry into the copy cannot be extended to frames.
     fn not_left(&self, point: Point) -> Option<Lost> {
-        let (_, refusal) = self.steps.refused.1.iter().find(|(refused, _)| *refused == point)?;
+        let (_, refusal) = self.steps.refused.out.iter().find(|(refused, _)| *refused == point)?;
         let landing = self.steps.pairs[1].after.mapping.entry(point)?.target.inst();
         let stack: Vec<(InstanceId, Inst)> = self
             .made

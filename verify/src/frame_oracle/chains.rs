@@ -243,11 +243,11 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
                 return Ok(false);
             }
             let what = format!("a way in reads {value}, which nothing provided");
-            return Err(self.fault((func, point), &what));
+            return Err(self.fault(func, point, &what));
         }
         let values = entry.requires.iter().map(|value| (*value, view.value(*value))).collect();
         let frame = ComputedFrame { func, inst: point.inst(), waits: false, values };
-        let state = self.state((func, point), vec![frame], &view);
+        let state = self.state(func, point, vec![frame], &view);
         let source = self.machine.code(view.version()).key();
         let target = VersionKey::of(plan.pair.optimized);
         self.note("in", func, point, 1);
@@ -255,7 +255,7 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
         let to = self.plans.optimized[&func];
         let claimed = CheckedEntry::unproved(source, target, point, entry);
         let fired = self.machine.fire(to, claimed);
-        fired.map_err(|error| self.fault((func, point), &error.to_string()))?;
+        fired.map_err(|error| self.fault(func, point, &error.to_string()))?;
         self.figures.into += 1;
         Ok(true)
     }
@@ -266,7 +266,7 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
         let (func, point) = match self.plans.fire(&mut self.machine) {
             Ok(key) => key,
             Err(NotFired::NoRoom(_)) => return Ok(false),
-            Err(NotFired::Wrong(key, why)) => return Err(self.fault(key, &why)),
+            Err(NotFired::Wrong((func, point), why)) => return Err(self.fault(func, point, &why)),
         };
         let down = self.plans.by_func[&func].pair.down;
         let entry = down.entry(point).expect("it was fired");
@@ -286,7 +286,7 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
             }
         }
         let count = frames.len();
-        let state = self.state((func, point), frames, &view);
+        let state = self.state(func, point, frames, &view);
         self.note("out", func, point, count);
         self.meet(&state)?;
         self.figures.out[usize::from(count > 1)] += 1;
@@ -296,14 +296,15 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
     /// The state of the chain, with the innermost activations.
     fn state(
         &self,
-        entry: (Func, Point),
+        func: Func,
+        point: Point,
         frames: Vec<ComputedFrame>,
         view: &View<'_>,
     ) -> ComputedFrames {
         let of = |frame: interp::FrameView<'_>| self.plans.stands_for(&frame);
         let depth = frames.len() + view.frames().skip(frames.len()).map(of).sum::<usize>();
         ComputedFrames {
-            entry,
+            entry: (func, point),
             depth,
             frames: frames.into(),
             memory: Some(view.memory_digest()),
@@ -336,7 +337,8 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
             Some(_) => {
                 let never = "they never are where it leads";
                 let why = search.nearest.unwrap_or_else(|| never.to_owned());
-                return Err(self.fault(state.entry, &format!("bases: {why}")));
+                let (func, point) = state.entry;
+                return Err(self.fault(func, point, &format!("bases: {why}")));
             }
         }
         Ok(())
@@ -366,8 +368,8 @@ impl<H: Host + Clone> FrameChain<'_, '_, H> {
             .expect("writing to a string");
     }
 
-    fn fault(&self, entry: (Func, Point), what: &str) -> ChainFault {
-        (Some(entry), format!("in a chain: {what};{}", self.trail))
+    fn fault(&self, func: Func, point: Point, what: &str) -> ChainFault {
+        (Some((func, point)), format!("in a chain: {what};{}", self.trail))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The events and states of both runs between two events, and their comparison.
 
-use super::watch::{EventStop, StandsFor};
+use super::watch::{EventPlace, EventStop, StandsFor};
 use super::{DEPTHS, FrameEnd, FrameOptions, FrameReport};
 use crate::prng::Prng;
 use interp::{Control, View};
@@ -132,24 +132,20 @@ impl<H> EventGap<H> {
         goes_up.then(|| if self.prng.below(2) == 0 { 0 } else { self.prng.below(6) })
     }
 
-    pub(super) fn stop_if(
-        &mut self,
-        is_event: bool,
-        (depth, func, inst): (usize, Func, Inst),
-        view: &View<'_>,
-    ) -> Control {
+    pub(super) fn stop_if(&mut self, is_event: bool, at: EventPlace, view: &View<'_>) -> Control {
         if !is_event {
             return Control::Continue;
         }
-        self.stop = Some(EventStop { depth, func, inst, outer: view.trace().outer_digest() });
+        self.stop = Some(EventStop { at, outer: view.trace().outer_digest() });
         Control::Pause
     }
 
     /// Compares the frames that lead here with the activations of the base run.
-    pub(super) fn meet(&mut self, view: &View<'_>, (depth, func, inst): (usize, Func, Inst)) {
+    pub(super) fn meet(&mut self, view: &View<'_>, at: EventPlace) {
         for computed in &mut self.frames {
             let Some(first) = computed.frames.first() else { continue };
-            if (computed.depth, first.func, first.inst) == (depth, func, inst) {
+            let lands = EventPlace { depth: computed.depth, func: first.func, inst: first.inst };
+            if lands == at {
                 computed.met += 1;
                 computed.wrong = difference(computed, view);
             }

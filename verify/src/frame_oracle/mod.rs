@@ -294,7 +294,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
             match (base, inlined) {
                 (FrameAdvance::Stopped(a), FrameAdvance::Stopped(b)) if a == b => {}
                 (FrameAdvance::Ended(a), FrameAdvance::Ended(b)) => return self.ended(&a, &b),
-                (base, FrameAdvance::Left(entry)) => return self.left(base, entry),
+                (base, FrameAdvance::Left((func, point))) => return self.left(base, func, point),
                 (_, FrameAdvance::Lost) => return false,
                 (FrameAdvance::Ended(end), FrameAdvance::Stopped(_)) if end.trap().is_some() => {
                     return self.trapped_early(end, 1);
@@ -367,7 +367,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
     }
 
     /// The optimized run has left where an assumption failed: both runs continue to their ends.
-    fn left(&mut self, base: FrameAdvance, entry: (Func, Point)) -> bool {
+    fn left(&mut self, base: FrameAdvance, func: Func, point: Point) -> bool {
         let base = match base {
             FrameAdvance::Ended(outcome) => Some(outcome),
             _ => self.oracle.plans.finish(&mut self.machines[0], &mut self.hosts[0]),
@@ -375,7 +375,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         let inlined = self.oracle.plans.finish(&mut self.machines[1], &mut self.hosts[1]);
         match base.zip(inlined) {
             Some((base, inlined)) if !is_exhausted(&base) && !is_exhausted(&inlined) => {
-                self.gap.left = Some(entry);
+                self.gap.left = Some((func, point));
                 self.ended(&base, &inlined)
             }
             _ => {
@@ -401,7 +401,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
                     self.gap.went_on.push(ContinuedRun { entry, end });
                 }
             }
-            Err(plan::NotFired::NoRoom(entry)) => self.stay(entry, machine, host),
+            Err(plan::NotFired::NoRoom((func, point))) => self.stay(func, point, machine, host),
             Err(plan::NotFired::Wrong(entry, why)) => self.diverge(Some(entry), why),
         }
     }
@@ -411,7 +411,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
     /// version were accepted together.
     fn end_of(&mut self, machine: &mut Machine, host: &mut H, func: Func) -> Option<Outcome> {
         if let Some(skip) = self.gap.visits_before_up() {
-            match self.oracle.plans.go_up(machine, host, (func, skip)) {
+            match self.oracle.plans.go_up(machine, host, func, skip) {
                 Ok(GoneUp::Up) => self.oracle.report.up_again += 1,
                 Ok(GoneUp::Stayed) => {}
                 Ok(GoneUp::Ended(outcome)) => return Some(outcome),
@@ -428,7 +428,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
     /// A run without room for its frames stays where it is and continues unchanged. The bases may
     /// need more room than there is, so its end is compared with the end of a run without a
     /// transition.
-    fn stay(&mut self, entry: (Func, Point), mut machine: Machine, mut host: H) {
+    fn stay(&mut self, func: Func, point: Point, mut machine: Machine, mut host: H) {
         self.oracle.report.without_room += 1;
         let (mut other, mut other_host) = (self.machines[1].clone(), self.hosts[1].clone());
         let ends = [(&mut machine, &mut host), (&mut other, &mut other_host)].map(|(one, host)| {
@@ -439,7 +439,7 @@ impl<H: Host + Clone> FrameRun<'_, '_, H> {
         let are_exhausted = is_exhausted(&found.outcome) && is_exhausted(&expected.outcome);
         if !are_exhausted && !found.same(&expected) {
             let what = format!("without room: {found:?}; without the transition: {expected:?}");
-            self.diverge(Some(entry), what);
+            self.diverge(Some((func, point)), what);
         }
     }
 

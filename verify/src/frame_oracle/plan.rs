@@ -152,8 +152,8 @@ impl<'a> FramePlans<'a> {
         let landings = entry.landings(func, down.target());
         let to: Vec<VersionId> =
             landings.filter_map(|landing| self.bases.get(&landing.func).copied()).collect();
-        let keys = (machine.code(view.version()).key(), down.target());
-        match machine.fire(&to, CheckedEntry::unproved(keys, point, entry)) {
+        let (from, base) = (machine.code(view.version()).key(), down.target());
+        match machine.fire(&to, CheckedEntry::unproved(from, base, point, entry)) {
             Ok(_) => Ok(key),
             Err(FireError::Transfer(TransferError::StackOverflow)) => Err(NotFired::NoRoom(key)),
             Err(error) => Err(NotFired::Wrong(key, error.to_string())),
@@ -166,7 +166,8 @@ impl<'a> FramePlans<'a> {
         &self,
         machine: &mut Machine,
         host: &mut dyn Host,
-        (func, skip): (Func, u32),
+        func: Func,
+        skip: u32,
     ) -> Result<GoneUp, NotFired> {
         let (up, base) = (self.by_func[&func].pair.up, self.bases[&func]);
         let mut watcher = UpWatcher { base, up, skip };

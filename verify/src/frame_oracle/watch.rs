@@ -12,12 +12,18 @@ use transition::mapping::Mapping;
 /// The event before which a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EventStop {
+    pub(super) at: EventPlace,
+    /// The digest of outer effects.
+    pub(super) outer: u64,
+}
+
+/// An activation of an original, and the instruction that it is about to execute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EventPlace {
     /// The virtual depth.
     pub(super) depth: usize,
     pub(super) func: Func,
     pub(super) inst: Inst,
-    /// The digest of outer effects.
-    pub(super) outer: u64,
 }
 
 /// What the innermost activation stands for. It holds as long as the activation is the innermost.
@@ -59,7 +65,7 @@ impl<H> Observer for InlinedWatcher<'_, '_, H> {
         let Some(plan) = self.plans.by_func.get(&func) else {
             return self.gap.stop_if(
                 self.plans.is_plain_event(func, inst),
-                (below + 1, func, inst),
+                EventPlace { depth: below + 1, func, inst },
                 view,
             );
         };
@@ -83,7 +89,11 @@ impl<H> Observer for InlinedWatcher<'_, '_, H> {
             }
         }
         if let (true, Some((count, of, at))) = (here.is_event, here.origin) {
-            control = self.gap.stop_if(true, (below + count, of, at), view);
+            control = self.gap.stop_if(
+                true,
+                EventPlace { depth: below + count, func: of, inst: at },
+                view,
+            );
         }
         control
     }
@@ -184,20 +194,17 @@ impl<H> Observer for BaseWatcher<'_, '_, H> {
         if self.gap.contexts[0].of != Some((view.activation(), depth)) {
             self.gap.contexts[0] = self.context(view);
         }
-        self.gap.meet(view, (depth, func, inst));
+        let at = EventPlace { depth, func, inst };
+        self.gap.meet(view, at);
         let StandsFor { below, root, instance, .. } = self.gap.contexts[0];
         let plan = root.and_then(|root| self.plans.by_func.get(&root));
         let Some(plan) = plan else {
-            return self.gap.stop_if(
-                self.plans.is_plain_event(func, inst),
-                (depth, func, inst),
-                view,
-            );
+            return self.gap.stop_if(self.plans.is_plain_event(func, inst), at, view);
         };
         if instance == 0 && self.gap.may_compare() {
             self.gap.computed.extend(computed_values(plan, view, inst, below));
         }
-        self.gap.stop_if(plan.events.contains(&(instance, inst)), (depth, func, inst), view)
+        self.gap.stop_if(plan.events.contains(&(instance, inst)), at, view)
     }
 }
 
