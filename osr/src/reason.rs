@@ -3,107 +3,70 @@
 use ir::{Inst, Point, Value};
 use std::fmt;
 
-/// Why a point has no entry.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Reason {
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal $sentence:literal;)+) => {
+        /// Why a point has no entry.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Reason { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Reason {
+            /// Every reason, in the order of the enumeration.
+            pub const ALL: &'static [Reason] = &[$(Reason::$variant,)+];
+
+            /// The name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Reason::$variant => $name,)+ }
+            }
+        }
+
+        impl fmt::Display for Reason {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Reason::$variant => $sentence,)+ })
+            }
+        }
+    };
+}
+
+// A row has the documentation, the variant, the name and the sentence in reports.
+reasons! {
     /// The path from the point meets no bounding anchor that both versions have, or no landing
     /// point leads straight to that anchor.
-    NoLanding,
+    NoLanding "no_landing" "no point of the other version corresponds";
     /// The log adds, deletes or moves an effect that is not a write of one place. The effects of
     /// the two versions do not line up; the pair has no entries.
-    Effect,
+    Effect "effect" "effects do not line up";
     /// The source version has executed a write that the target version lacks or executes later. No
     /// later write has covered it yet, and an executed write cannot be undone.
-    MemoryAhead,
+    MemoryAhead "memory_ahead"
+        "a write has been executed that the other version lacks or executes later";
     /// Every landing point lies behind a write that the source version has not executed and the
     /// entry cannot replay.
-    MemoryBehind,
+    MemoryBehind "memory_behind"
+        "a write of the other version has not been executed and cannot be replayed";
     /// Every landing point lies behind an instruction that may trap and that the source version has
     /// not passed.
-    TrapNotReached,
+    TrapNotReached "trap_not_reached" "an instruction that may trap has not been passed";
     /// Every landing point lies behind an assumption that the source version does not make. Where
     /// it has failed, the target version has left.
-    NotAssumed,
+    NotAssumed "not_assumed" "an assumption of the other version has not been made";
     /// The entry needs a value that is available at the source point, but that this level may not
     /// read and cannot compute.
-    NotLive,
+    NotLive "not_live" "a needed value is available but not live";
     /// The entry needs a block parameter that the source version lacks.
-    Parameter,
+    Parameter "parameter" "a needed block parameter does not exist in this version";
     /// The entry needs the result of a load, or of another read of memory, that the source version
     /// lacks.
-    Load,
+    Load "load" "the result of a load is needed, and the load cannot be repeated";
     /// The entry needs the result of a call that the source version lacks.
-    Call,
+    Call "call" "the result of a call is needed";
     /// The entry needs a value whose operation the source version has not executed, or one of whose
     /// operands is lost.
-    Unavailable,
+    Unavailable "unavailable" "a needed value cannot be computed here";
     /// Compensation code or the search for it would be too long.
-    TooLong,
+    TooLong "too_long" "the compensation code would be too long";
     /// The version has too many live values for entries at all its points. [`crate::synthesize_at`]
     /// answers for the points without entries.
-    ManyValues,
-}
-
-impl Reason {
-    /// Every reason, in the order of the enumeration.
-    pub const ALL: [Reason; 13] = [
-        Reason::NoLanding,
-        Reason::Effect,
-        Reason::MemoryAhead,
-        Reason::MemoryBehind,
-        Reason::TrapNotReached,
-        Reason::NotAssumed,
-        Reason::NotLive,
-        Reason::Parameter,
-        Reason::Load,
-        Reason::Call,
-        Reason::Unavailable,
-        Reason::TooLong,
-        Reason::ManyValues,
-    ];
-
-    /// The name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::NoLanding => "no_landing",
-            Reason::Effect => "effect",
-            Reason::MemoryAhead => "memory_ahead",
-            Reason::MemoryBehind => "memory_behind",
-            Reason::TrapNotReached => "trap_not_reached",
-            Reason::NotAssumed => "not_assumed",
-            Reason::NotLive => "not_live",
-            Reason::Parameter => "parameter",
-            Reason::Load => "load",
-            Reason::Call => "call",
-            Reason::Unavailable => "unavailable",
-            Reason::TooLong => "too_long",
-            Reason::ManyValues => "many_values",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reason::NoLanding => "no point of the other version corresponds",
-            Reason::Effect => "effects do not line up",
-            Reason::MemoryAhead => {
-                "a write has been executed that the other version lacks or executes later"
-            }
-            Reason::MemoryBehind => {
-                "a write of the other version has not been executed and cannot be replayed"
-            }
-            Reason::TrapNotReached => "an instruction that may trap has not been passed",
-            Reason::NotAssumed => "an assumption of the other version has not been made",
-            Reason::NotLive => "a needed value is available but not live",
-            Reason::Parameter => "a needed block parameter does not exist in this version",
-            Reason::Load => "the result of a load is needed, and the load cannot be repeated",
-            Reason::Call => "the result of a call is needed",
-            Reason::Unavailable => "a needed value cannot be computed here",
-            Reason::TooLong => "the compensation code would be too long",
-            Reason::ManyValues => "the version has too many live values for an entry at each point",
-        })
-    }
+    ManyValues "many_values" "the version has too many live values for an entry at each point";
 }
 
 /// The obstacle to an entry, before [`Unmapped`] adds the action to blame.
