@@ -72,6 +72,20 @@ impl Tree {
         self.files.contains_key(name) || self.files.keys().any(|path| path.starts_with(&folder))
     }
 
+    /// Whether a path, or a path without its first folders, names a file or a folder.
+    pub(crate) fn has_end(&self, name: &str) -> bool {
+        let end = format!("/{}", name.trim_end_matches('/'));
+        let folder = format!("{end}/");
+        let is_below = |path: &String| path.ends_with(&end) || path.contains(&folder);
+        self.has_path(name) || self.files.keys().any(is_below)
+    }
+
+    /// Whether a source defines a function of this name, tests of the sources themselves included.
+    pub(crate) fn has_function(&self, name: &str) -> bool {
+        let definition = format!("fn {name}(");
+        self.files.iter().any(|(path, text)| path.ends_with(".rs") && text.contains(&definition))
+    }
+
     fn has_crate(&self, name: &str) -> bool {
         let row = |line: &str| line.split([' ', '.']).next() == Some(name) && line.contains('=');
         let package = |text: &str| text.lines().any(|l| l == format!("name = \"{name}\""));

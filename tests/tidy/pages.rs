@@ -38,6 +38,21 @@ fn passes_and_pipelines_are_listed() {
     report(rows.len(), findings);
 }
 
+/// A new reason fails here until the manual explains it.
+#[test]
+fn every_reason_is_in_the_manual() {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/osr.md"))
+        .expect("the manual of mappings");
+    let (_, table) =
+        text.split_once("\n| reason | why the point has no entry |").expect("the table of reasons");
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    let cells: String = rows.iter().filter_map(|row| row.split('|').nth(1)).collect();
+    let reasons = osier::osr::Reason::ALL;
+    let missing = reasons.iter().filter(|reason| !cells.contains(&format!("`{}`", reason.name())));
+    let findings = missing.map(|reason| format!("docs/osr.md has no row for {}", reason.name()));
+    report(rows.len(), findings.collect());
+}
+
 #[test]
 fn architecture_names_what_exists() {
     let tree = names::Tree::read();
@@ -53,9 +68,31 @@ fn architecture_names_what_exists() {
     );
 }
 
+/// The recipes name files and tests. A path may lack the folders that its row begins with, and
+/// `NAME` stands for a name to choose. Names with three underscores are tests.
+#[test]
+fn recipes_name_what_exists() {
+    let tree = names::Tree::read();
+    let quoted = names::backticked(&tree.text("CONTRIBUTING.md"));
+    let is_chosen = |name: &str| name.contains("NAME") || name.contains(' ');
+    let (mut checked, mut findings) = (0, Vec::new());
+    for (name, line) in quoted.iter().filter(|(name, _)| !is_chosen(name)) {
+        let is_file = name.ends_with(".rs") || name.ends_with(".trycmd") || name.contains('/');
+        let is_test = name.matches('_').count() >= 3;
+        checked += usize::from(is_file || is_test);
+        if (is_file && !tree.has_end(name)) || (!is_file && is_test && !tree.has_function(name)) {
+            findings.push(format!("CONTRIBUTING.md:{line}: `{name}` does not exist"));
+        }
+    }
+    assert!(checked > 150, "only {checked} files and tests in CONTRIBUTING.md");
+    report(checked, findings);
+}
+
 #[test]
 fn names_that_are_gone_are_found() {
     let tree = names::Tree::read();
+    assert!(tree.has_end("state_oracle/plan.rs") && !tree.has_end("oracle/plan.rs"));
+    assert!(tree.has_function("recipes_name_what_exists") && !tree.has_function("recipes_name"));
     for name in [
         "ir",
         "ir::edit",
