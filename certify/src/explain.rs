@@ -7,6 +7,7 @@
 //! Example: the path jumps to `head(%x)` with %a. Here, a step `mul %a, %b` is the product of %a
 //! and %b. Far, it may also be the product of %x and %b, which the target version computes.
 
+use super::memory::LoneWrites;
 use super::paths::{EnteredBlock, LivePath, LivePaths, PathBindings};
 use super::search::SettledRelation;
 use super::terms::{CertificateTerms, ReasonedTerms};
@@ -53,6 +54,8 @@ pub(super) struct Explainer<'e, 'a> {
     bound_to: Vec<(TermId, TermId)>,
     /// The steps of the last entry with code, and their terms.
     last: Option<ExplainedSteps>,
+    /// The memory at the landing point of the last entry with replays, and its lone writes.
+    lone: (TermId, LoneWrites),
 }
 
 impl<'e, 'a> Explainer<'e, 'a> {
@@ -78,6 +81,7 @@ impl<'e, 'a> Explainer<'e, 'a> {
             entered: None,
             bound_to: Vec::new(),
             last: None,
+            lone: (NO_TERM, LoneWrites::default()),
         }
     }
 
@@ -150,17 +154,21 @@ impl<'e, 'a> Explainer<'e, 'a> {
 
     /// The terms of the memory after each replayed store, with leaves as at the source point.
     fn replays(&mut self, point: Point, entry: &EntryCode<'_>, here: &[TermId]) -> Box<[TermId]> {
-        let mut memory = if entry.replays.is_empty() {
-            NO_TERM
-        } else {
-            self.version.memory_before(point.inst())
-        };
+        if entry.replays.is_empty() {
+            return Box::default();
+        }
+        let mut memory = self.version.memory_before(point.inst());
         let mut terms = Vec::with_capacity(entry.replays.len());
         // The memory at the landing point decides between several places that a replayed store may
         // have among earlier writes.
         let wanted = self.other.memory_before(entry.target.inst());
+        if self.lone.0 != wanted {
+            self.lone = (wanted, self.terms.lone_by_operation(wanted));
+        }
         for Replay { opcode, ty, imm, args, .. } in &*entry.replays {
             let mut args: ClassArgs = args.iter().map(|arg| self.class(*arg, here)).collect();
+            let made = self.lone.1.get(&((*opcode, *ty, *imm), args.clone()));
+            let made = made.copied().unwrap_or(NO_TERM);
             args.push(memory);
             let types: SmallVec<[Option<Type>; 3]> =
                 args.iter().map(|a| self.terms.table.ty(*a)).collect();

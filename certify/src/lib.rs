@@ -88,4 +88,10 @@ impl<'a> Certifier<'a> {
     pub fn numbered(&self) -> usize {
         self.relation.versions.iter().map(|version| version.found.values.numbered).sum()
     }
+
+    /// The writes looked at, in all rounds and for all facts, to find those that a write covers and
+    /// an earlier place for a replay.
+    pub fn compared(&self) -> usize {
+        self.relation.terms.compared.get()
+    }
 }

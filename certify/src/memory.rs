@@ -9,7 +9,9 @@
 //! A lone write is in one version only. A write that covers it leaves it out of its class: memory
 //! behind the covering write then has equal classes in both versions.
 
-use super::terms::CertificateTerms;
+use super::terms::{CertificateTerms, LoneWrite};
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
 use ir::place::{Place, gives_back};
 use ir::{Imm, Opcode, Type};
 use number::{ClassArgs, ClassOperation, ClassSum, MAX_MEMBERS, OperationRef};
@@ -28,6 +30,9 @@ const MAX_BETWEEN: usize = 256;
 /// Memories made by writes that an access was moved past. With each, the terms that show how its
 /// address compares with the address of the access.
 type PassedWrites = Vec<(TermId, [TermId; 2])>;
+
+/// Lone writes by their operation.
+pub(super) type LoneWrites = HashMap<LoneWrite, TermId, FixedState>;
 
 /// A read, apart from the memory it reads.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -208,6 +213,7 @@ impl CertificateTerms {
         let (mut past, mut last) = (PassedWrites::new(), None);
         let mut at = *memory;
         loop {
+            self.compared.set(self.compared.get() + 1);
             if let Some(term) = self.table.find_op(opcode, ty, imm, args_on(args, at)) {
                 if self.table.class(term) == made {
                     return Some((term, past));
@@ -253,8 +259,7 @@ impl CertificateTerms {
         }
         let mut rest = self.below(covered)?;
         for write in between.into_iter().rev() {
-            let term = self.write_again(write, rest)?;
-            rest = self.table.class(term);
+            rest = self.write_again(write, rest)?;
         }
         // Limits may have left a covered write in, and making writes again may then leave it out.
         // The checker would reject the reason
@@ -316,6 +321,7 @@ impl CertificateTerms {
 
     /// Whether a write of a place covers the write that made a memory.
     fn covers(&self, place: Option<Place>, operands: &[TermId], write: TermId) -> bool {
+        self.compared.set(self.compared.get() + 1);
         let (Some(place), Some((OperationRef { args, .. }, written))) =
             (place, self.write_of(write))
         else {
@@ -329,11 +335,14 @@ impl CertificateTerms {
         place.covers(&written, distance)
     }
 
-    /// The write that made one memory, applied to another.
+    /// The write that made one memory, applied to another that contains no other writes. It covers
+    /// none of them: its class would lack the covered one already. A search would cost the square
+    /// of the writes in a memory for each write that covers one
+    /// (`lone_writes_look_at_the_writes_of_one_memory_each`).
     fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
         let OperationRef { opcode, ty, imm, args } = self.table.operation(write)?;
         let args = args_on(args, memory);
-        Some(self.write(opcode, ty, imm, args))
+        Some(self.op_because(opcode, ty, imm, args, None))
     }
 
     /// The memory that a write was applied to.

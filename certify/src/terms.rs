@@ -1,9 +1,11 @@
 //! The terms of a certificate: the shared table, with a reason for each membership, and the hidden
 //! writes that its memories contain.
 
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 use ir::{Imm, Opcode, Type};
 use number::{AppliedRule, ClassArgs, ClassOperation, ClassTable, OperationRef, TermForm, TermKey};
-use std::collections::BTreeSet;
+use std::cell::Cell;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind};
 
 // The numbering and the certificates mean the same by "no term".
@@ -75,6 +77,9 @@ impl TermForm for WithReasons {
 /// A write apart from its operands.
 pub(super) type WriteKind = (Opcode, Type, Imm);
 
+/// A write apart from the memory it is applied to.
+pub(super) type LoneWrite = (WriteKind, ClassArgs);
+
 /// The terms of a certificate, with the hidden writes that memories contain.
 #[derive(Debug, Default)]
 pub(super) struct CertificateTerms {
@@ -83,12 +88,14 @@ pub(super) struct CertificateTerms {
     pub(super) table: ReasonedTerms,
     /// Writes, apart from the memory they are applied to, that a covering write leaves out. The set
     /// names operations, not terms, so it depends on no order and on no version.
-    hidden: BTreeSet<(WriteKind, ClassArgs)>,
+    hidden: HashSet<LoneWrite, FixedState>,
     /// The members of `hidden`, in order.
-    hidden_list: Vec<(WriteKind, ClassArgs)>,
+    hidden_list: Vec<LoneWrite>,
     /// By term, meaningful for memories: the last hidden write that the memory contains; possibly
     /// the term itself. Terms beyond the end contain no hidden write.
     lone: Vec<TermId>,
+    /// The writes looked at to find covered and earlier ones.
+    pub(super) compared: Cell<usize>,
 }
 
 impl CertificateTerms {

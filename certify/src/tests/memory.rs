@@ -91,3 +91,49 @@ join(%x: i32):
     let of = |name| class(&c, 0, value(&f, name));
     assert_eq!((of("x"), of("t")), (of("s"), of("s")));
 }
+
+/// Stores to `fields` places, all of them `times` times, without a read between. Each time ends in
+/// an anchor.
+fn written_again(fields: usize, times: usize) -> String {
+    let mut text = "memory @m 1\nglobal @g: mut i32 = 0\n\
+        func @f(%a: i32, %x: i32) -> i32 {\nentry:\n  %v0 = load.i32 @m[%a + 256]\n"
+        .to_owned();
+    for time in 0..times {
+        for field in 0..fields {
+            text += &format!("  store.i32 @m[%a + {}], %v{time}\n", 4 * field);
+        }
+        text += &format!("  global_set.i32 @g, %v{time}\n  %v{} = add.i32 %v{time}, %x\n", time + 1);
+    }
+    text + &format!("  return %v{times}\n}}")
+}
+
+/// The writes that the certifier looks at for each store of such a function and each field, with
+/// the facts of all entries back. The version after has the last store of each field alone.
+fn compared(fields: usize, times: usize) -> usize {
+    let base = function(&written_again(fields, times));
+    let is_store = |i: &Inst| base.inst(*i).opcode == Opcode::Store;
+    let stores: Vec<Inst> = base.block_insts(base.entry()).filter(is_store).collect();
+    let gone = &stores[..fields * (times - 1)];
+    let applied = edited(&base, |ed| gone.iter().for_each(|store| ed.delete(*store)));
+    let pair = VersionPair::new(&base, applied.function(), applied.log()).expect("the log replays");
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let back = synthesize(&pair, Level::Avail).backward.mapping;
+    let facts = certifier.facts(Side::After, &back);
+    let replays: usize = facts.iter().map(|facts| facts.replays.len()).sum();
+    assert!(replays >= stores.len() / 2, "{replays} replays of {} stores", stores.len());
+    assert!(facts.iter().all(|facts| !facts.replays.contains(&NO_TERM)));
+    certifier.compared() / (stores.len() * fields)
+}
+
+/// Each lone write looks at the writes of one memory, and each entry that replays some as well. A
+/// look at all of them for each write made again, or for each replay, would make it their cube.
+#[test]
+fn lone_writes_look_at_the_writes_of_one_memory_each() {
+    let few = compared(8, 12);
+    assert!((1..=9).contains(&few), "{few} for each store and field");
+    for (fields, times) in [(16, 12), (32, 12), (8, 24)] {
+        let more = compared(fields, times);
+        assert!(more <= few + 1, "{few} to {more} for each store and field");
+    }
+}
