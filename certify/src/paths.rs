@@ -61,6 +61,15 @@ pub(super) struct LivePaths {
 impl LivePaths {
     /// Finds the paths of a version. Cost: linear in its live instructions.
     pub(super) fn new(version: &NumberedVersion<'_>, common: &Correspondence<'_>) -> LivePaths {
+        LivePaths::within(version, common, MAX_ENTERED)
+    }
+
+    /// As [`LivePaths::new`], with another limit for the blocks entered by all tails together.
+    pub(super) fn within(
+        version: &NumberedVersion<'_>,
+        common: &Correspondence<'_>,
+        most: usize,
+    ) -> LivePaths {
         let (f, anchors) = (version.f(), &common.anchors);
         let mut paths = LivePaths::default();
         paths.next.reset(f.inst_bound());
@@ -81,7 +90,7 @@ impl LivePaths {
         }
         let mut entered = 0;
         for block in live() {
-            if entered > MAX_ENTERED {
+            if entered > most {
                 break;
             }
             if let Some(tail) = paths.follow(version, block) {

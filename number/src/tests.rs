@@ -1,6 +1,7 @@
 //! The table of terms, with the names of rules as reasons.
 
 mod confluence;
+mod limits;
 
 use crate::*;
 use ir::rules::RULES;

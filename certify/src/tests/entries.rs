@@ -229,3 +229,61 @@ fn assigned_values_have_the_class_of_the_target() {
     }
     assert!(computed > 0);
 }
+
+/// Whether a step of two operands has a far term for the product of the parameters of a loop with
+/// these numbers. The path binds five parameters to either operand.
+fn finds_product(first: usize, second: usize) -> bool {
+    let list = |item: &dyn Fn(usize) -> String| (1..=5).map(item).collect::<Vec<_>>().join(", ");
+    let entered = list(&|_| "%a".to_owned()) + ", " + &list(&|_| "%b".to_owned());
+    let steps: String = ["x", "y"]
+        .iter()
+        .flat_map(|of| (1..=5).map(move |k| format!("  %{of}n{k} = add.i32 %{of}{k}, %k{k}\n")))
+        .collect();
+    let constants: String = (1..=5).map(|k| format!("  %k{k} = const.i32 {k}\n")).collect();
+    let f = function(&format!(
+        "func @f(%a: i32, %b: i32) -> i32 {{\nentry:\n{constants}  br_if %b, left, right\n\
+         left:\n  jump head({entered})\nright:\n  jump head({entered})\nhead({}, {}):\n  \
+         %q = mul.i32 %x{first}, %y{second}\n{steps}  br_if %q, head({}, {}), done\ndone:\n  \
+         return %q\n}}",
+        list(&|k| format!("%x{k}: i32")),
+        list(&|k| format!("%y{k}: i32")),
+        list(&|k| format!("%xn{k}")),
+        list(&|k| format!("%yn{k}")),
+    ));
+    let applied = edited(&f, |ed| {
+        let edges = ["left", "right"]
+            .map(|name| Edge { inst: ed.func().terminator(block(ed.func(), name)), index: 0 });
+        ed.join_edges(&edges);
+    });
+    let after = applied.function();
+    let join = after.blocks().find(|b| !f.has_block(*b)).expect("the new block");
+    let args = smallvec![Operand::Source(value(&f, "a")), Operand::Source(value(&f, "b"))];
+    let step = Step { opcode: Opcode::Mul, ty: Type::I32, operand_ty: Type::I32, bits: 0, args };
+    let entry = Entry {
+        replays: Vec::new(),
+        target: Point::before(f.next_inst(inst(&f, "q")).expect("the next step")),
+        steps: vec![step],
+        assigns: vec![Assign { value: value(&f, "q"), from: Operand::Step(0) }],
+        requires: vec![value(&f, "a"), value(&f, "b")],
+        kept: Vec::new(),
+    };
+    let mut mapping = Mapping::new(after, &f);
+    mapping.insert(Point::before(after.terminator(join)), entry);
+    let pair = VersionPair::new(&f, after, applied.log()).expect("the log replays");
+    let common = pair.correspondence();
+    let mut certifier = Certifier::new(&common);
+    let facts = certifier.facts(Side::After, &mapping);
+    let c = &certifier.into_certificate();
+    // Beyond the limit the step still has a term, so the entry alone is lost.
+    assert_ne!(facts[0].far[0], NO_TERM);
+    c.terms[facts[0].far[0] as usize].class == class(c, 0, value(&f, "q"))
+}
+
+#[test]
+fn so_many_far_operands_of_a_step_are_combined() {
+    // An operand may stand for itself or for one of five leaves. Combination 31 is that of the
+    // first leaf and the last one.
+    assert!(finds_product(1, 5));
+    assert!(!finds_product(2, 5));
+    assert!(finds_product(2, 4));
+}
