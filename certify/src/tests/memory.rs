@@ -102,7 +102,8 @@ fn written_again(fields: usize, times: usize) -> String {
         for field in 0..fields {
             text += &format!("  store.i32 @m[%a + {}], %v{time}\n", 4 * field);
         }
-        text += &format!("  global_set.i32 @g, %v{time}\n  %v{} = add.i32 %v{time}, %x\n", time + 1);
+        let next = time + 1;
+        text += &format!("  global_set.i32 @g, %v{time}\n  %v{next} = add.i32 %v{time}, %x\n");
     }
     text + &format!("  return %v{times}\n}}")
 }

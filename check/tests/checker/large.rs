@@ -26,6 +26,19 @@ fn relates(text: &str, one_leaf: bool, anchors: bool) -> Result<usize, Verdict> 
     let mut side = VersionTerms::default();
     let mut shared = NO_TERM;
     for value in (0..f.value_bound() as u32).map(Value::from_u32) {
+        if let Some(inst) = f.defining_inst(value) {
+            let data = f.inst(inst);
+            let args = data.args.iter().map(|arg| side.values[arg.as_u32() as usize].1).collect();
+            let kind = TermKind::Op { opcode: data.opcode, ty: data.ty, imm: data.imm, args };
+            // Few operations are different ones.
+            let known = terms.iter().position(|term: &Term| term.kind == kind);
+            let id = known.unwrap_or(terms.len());
+            if known.is_none() {
+                terms.push(leaf(kind, Some(Type::I32), id));
+            }
+            side.values.push((value, id as TermId));
+            continue;
+        }
         let kind = match f.value_def(value) {
             ValueDef::Param(block, index) if block == f.entry() => TermKind::Argument(index),
             _ => TermKind::Param,
@@ -136,6 +149,25 @@ fn bindings_of_all_paths_together_are_limited() {
         params.join(", ")
     );
     let verdict = relates(&text, false, true).expect_err("too much");
+    assert_eq!(verdict.finding().map(|f| f.check), Some(Check::Size));
+}
+
+/// Divisions that are no anchors, each with an anchor behind it.
+fn divisions(count: usize) -> String {
+    let mut text = "func @f(%x: i32) {\nentry:\nswitch %x, [b0], default b0\n".to_owned();
+    for at in 0..count {
+        let next = at + 1;
+        text.push_str(&format!("b{at}:\n%q{at} = sdiv.i32 %x, %x\n"));
+        text.push_str(&format!("switch %x, [b{next}], default b{next}\n"));
+    }
+    text + &format!("b{count}:\nreturn\n}}\n")
+}
+
+#[test]
+fn lone_traps_at_all_anchors_together_are_limited() {
+    // The last point needs no value.
+    assert_eq!(relates(&divisions(1000), false, true), Ok(1));
+    let verdict = relates(&divisions(1 << 14), false, true).expect_err("too much");
     assert_eq!(verdict.finding().map(|f| f.check), Some(Check::Size));
 }
 

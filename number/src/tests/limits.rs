@@ -1,5 +1,5 @@
-//! Terms that reach a limit of the table: at the limit a rule applies, beyond it the term stays in a
-//! class of its own.
+//! Terms that reach a limit of the table: at the limit a rule applies, beyond it the term stays in
+//! a class of its own.
 
 use super::*;
 

@@ -116,3 +116,49 @@ fn cfg_clean_merges_rows_up_to_so_many_jumps() {
     assert_eq!(jumps_left(25), 1);
     assert_eq!(jumps_left(100), 4);
 }
+
+/// Levels of a dead edge around a loop, each dead because the parameter behind the loop of the
+/// level before is a copy: two products are then one, and their difference decides the next branch.
+fn dead_edges(levels: usize) -> String {
+    let mut text = "func @f(%n: i32) -> i32 {\nentry:\n  %one = const.i32 1\n  \
+        %c0 = sub.i32 %n, %n\n  jump a0\n"
+        .to_owned();
+    for k in 0..levels {
+        let next = k + 1;
+        text += &format!(
+            "a{k}:\n  br_if %c{k}, join{k}(%n, %one), arm{k}\narm{k}:\n  jump head{k}(%n)\n\
+             head{k}(%x{k}: i32):\n  %y{k} = add.i32 %x{k}, %one\n  \
+             %t{k} = mul.i32 %x{k}, %n\n  br_if %y{k}, head{k}(%y{k}), out{k}\nout{k}:\n  \
+             jump join{k}(%x{k}, %t{k})\njoin{k}(%z{k}: i32, %w{k}: i32):\n  \
+             %s{k} = mul.i32 %z{k}, %n\n  %c{next} = sub.i32 %s{k}, %w{k}\n  jump a{next}\n"
+        );
+    }
+    text + &format!("a{levels}:\n  return %c{levels}\n}}")
+}
+
+#[test]
+fn gvn_numbers_a_function_again_so_often() {
+    // Each level keeps the branch of its loop.
+    let branches = |levels: usize| run("gvn", &dead_edges(levels)).0.matches("br_if").count();
+    assert_eq!(branches(3), 3);
+    assert_eq!(branches(4), 4 + 1);
+}
+
+/// A sum with `count` stores above a block that computes it once more, in another way, and stores
+/// the sum itself behind.
+fn sum_with_uses(count: usize) -> String {
+    let uses: String =
+        (0..count).map(|n| format!("  store.i32 @m[%a + {}], %s\n", 4 * n)).collect();
+    format!(
+        "func @f(%a: i32, %b: i32) -> i32 {{\nentry:\n  %s = add.i32 %b, %b\n{uses}  \
+         %x = sub.i32 %s, %a\n  br_if %b, later, end\nlater:\n  %y = add.i32 %x, %a\n  \
+         store.i32 @m[%b], %s\n  return %y\nend:\n  return %x\n}}"
+    )
+}
+
+#[test]
+fn gvn_counts_so_many_users() {
+    // The difference is a user as well.
+    assert!(rewrites("gvn", &sum_with_uses(14)));
+    assert!(!rewrites("gvn", &sum_with_uses(15)));
+}
