@@ -1,6 +1,6 @@
 //! The activations of a run: one frame each, and one stack that holds the values of all frames.
 
-use super::code::Decoded;
+use super::decoded::Decoded;
 use super::limits::{Limits, poison};
 
 /// One activation. Its slots start at `base` and end where the next activation's start.

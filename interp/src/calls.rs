@@ -1,7 +1,7 @@
 //! Helpers of the dispatch loops for calls: entering and leaving activations, and calling the host.
 
 use super::activations::Activations;
-use super::code::Decoded;
+use super::decoded::Decoded;
 use super::host::{Host, HostError};
 use super::memory::Memories;
 use super::program::Program;

@@ -1,9 +1,10 @@
 //! Counters of runs: the events from which a profile is made.
 //!
-//! Both dispatch loops are compiled twice, with and without counting ([`Machine::count`] chooses),
-//! so a run that counts nothing pays nothing. A run that counts stays in its tier. The loops keep
-//! counters where a run decides something: at branches, at indirect calls, and at function entry.
-//! The number of visits of each block follows from these, so straight-line code is not counted.
+//! Both dispatch loops are compiled twice, with and without counting ([`crate::Machine::count`]
+//! chooses), so a run that counts nothing pays nothing. A run that counts stays in its tier. The
+//! loops keep counters where a run decides something: at branches, at indirect calls, and at
+//! function entry. The number of visits of each block follows from these, so straight-line code is
+//! not counted.
 //!
 //! Loads, reads of globals and arguments are *watched*: the first value is kept, and a value that
 //! differs ends the watch. A *polymorphic* load, whose values differ, thus costs one test from then
@@ -11,42 +12,14 @@
 //!
 //! Counters stick to versions. Native code has its own (`jit::NativeCounts`).
 
-use super::code::Decoded;
+use super::cells::{Cell, joined, steady};
+use super::decoded::Decoded;
 use super::fast::counted::{self, CountedOp};
-use super::machine::Machine;
 use super::op::ExactOpCode;
-use super::version::VersionId;
-use cranelift_entity::EntityRef;
 use ir::entity::{Func, Inst, Point};
 
 /// Targets of one indirect call that are counted apart.
 pub const MAX_TARGETS: usize = 4;
-
-/// The counter of one instruction. A branch has the visits of its first and of its second target. A
-/// load or read of a global has its first value and one of the three states below. A `switch` has
-/// the position of its first target in `VersionCounts::cases`. An indirect call has its position in
-/// `VersionCounts::indirect`. Other instructions do not use their counter.
-pub(super) type Cell = [u64; 2];
-
-/// The instruction has not executed.
-const UNSEEN: u64 = 0;
-/// It gave the same value whenever it executed.
-const STEADY: u64 = 1;
-/// It gave different values: it is polymorphic.
-const VARIED: u64 = 2;
-
-/// Notes the value that a load or a read of a global gave.
-#[inline(always)]
-pub(super) fn watch(cell: &mut Cell, value: u64) {
-    if cell[1] != VARIED && (cell[1] == UNSEEN || cell[0] != value) {
-        note(cell, value);
-    }
-}
-
-#[cold]
-fn note(cell: &mut Cell, value: u64) {
-    *cell = if cell[1] == UNSEEN { [value, STEADY] } else { [0, VARIED] };
-}
 
 /// A target of an indirect call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,6 +123,15 @@ pub struct RunCounts<'a> {
 }
 
 impl<'a> RunCounts<'a> {
+    /// The counters of the version with this code.
+    pub(super) fn new(
+        code: &'a Decoded,
+        counts: &'a VersionCounts,
+        counted: &'a [CountedOp],
+    ) -> RunCounts<'a> {
+        RunCounts { code, counts, counted }
+    }
+
     /// The calls of the version, without transitions into it.
     pub fn calls(&self) -> u64 {
         self.counts.calls
@@ -189,7 +171,7 @@ impl<'a> RunCounts<'a> {
     pub fn steady_value(&self, inst: Inst) -> Option<u64> {
         let (pc, code, _) = self.at(inst)?;
         let cell = counted::cells(self.counted, pc).fold(self.counts.cells[pc], joined);
-        (is_watched(code) && cell[1] == STEADY).then_some(cell[0])
+        steady(cell).filter(|_| is_watched(code))
     }
 
     /// The pc, the operation and the last operand of an instruction.
@@ -197,16 +179,6 @@ impl<'a> RunCounts<'a> {
         let pc = self.code.pc_of(Point::before(inst))? as usize;
         let op = self.code.ops[pc];
         Some((pc, op.code, op.c))
-    }
-}
-
-/// The counter of two loads that watched the same instruction.
-fn joined(one: Cell, other: Cell) -> Cell {
-    match (one[1], other[1]) {
-        (UNSEEN, _) => other,
-        (_, UNSEEN) => one,
-        _ if one == other => one,
-        _ => [0, VARIED],
     }
 }
 
@@ -238,37 +210,4 @@ pub(super) fn add_version(
 ) {
     counts.push(VersionCounts::new(code));
     counted.push(code.fast.as_ref().map(counted::counted).unwrap_or_default());
-}
-
-impl Machine {
-    /// Counts from now on, in all versions. Counters that exist are set to zero. Cost: the number
-    /// of instructions of all versions, and the same number of pairs of words.
-    pub fn count(&mut self) {
-        self.counting = true;
-        (self.counts, self.counted) = (Vec::new(), Vec::new());
-        for version in &self.versions {
-            add_version(&mut self.counts, &mut self.counted, &version.code);
-        }
-    }
-
-    /// The counters of a version; `None` while the machine does not count.
-    ///
-    /// # Panics
-    /// When the machine lacks the version.
-    pub fn counts(&self, version: VersionId) -> Option<RunCounts<'_>> {
-        let code = self.code(version);
-        let index = version.index();
-        self.counting.then(|| RunCounts {
-            code,
-            counts: &self.counts[index],
-            counted: &self.counted[index],
-        })
-    }
-
-    /// Counts the call that begins the innermost activation, if the machine counts.
-    pub(super) fn count_first_call(&mut self, version: VersionId, args: &[u64]) {
-        if self.counting {
-            self.counts[version.index()].enter(args);
-        }
-    }
 }

@@ -1,12 +1,12 @@
 //! Pre-decodes one version of a function for the exact dispatch loop.
 
 use super::bulk::BulkOp;
-use super::code::{Decoded, ExpectedBits, FarAccess, NONE};
+use super::decoded::{Decoded, ExpectedBits, FarAccess, NONE, narrow};
 use super::fast;
-use super::fast::data::Fast;
+use super::fast::code::Fast;
 use super::moves::sequentialize;
 use super::op::{ExactOp, ExactOpCode, value_code};
-use super::refs::RefSlots;
+use super::ref_slots::RefSlots;
 use cranelift_entity::EntityRef;
 use ir::entity::{Block, Value};
 use ir::function::Function;
@@ -15,22 +15,20 @@ use ir::module::Module;
 use ir::opcode::{Opcode, Shape};
 use ir::types::Type;
 
-impl Decoded {
-    /// See [`super::code::Code::new`].
-    pub(super) fn new(module: &Module, function: &Function) -> Decoded {
-        let mut decoder = ExactDecoder::new(module, function);
-        decoder.number_values();
-        decoder.number_insts();
-        for inst in function.all_insts() {
-            let op = decoder.op(function.inst(inst));
-            decoder.code.ops.push(op);
-        }
-        let mut code = decoder.finish();
-        code.fast = fast::decode(module, function, &code);
-        code.consts = code.fast.as_ref().map_or(0, Fast::constants);
-        code.refs = RefSlots::new(function, &code.slots, code.fast.as_ref());
-        code
+/// Decodes one version of a function of `module`. [`super::Code::new`] has the cost and the panics.
+pub(super) fn decode(module: &Module, function: &Function) -> Decoded {
+    let mut decoder = ExactDecoder::new(module, function);
+    decoder.number_values();
+    decoder.number_insts();
+    for inst in function.all_insts() {
+        let op = decoder.op(function.inst(inst));
+        decoder.code.ops.push(op);
     }
+    let mut code = decoder.finish();
+    code.fast = fast::decode(module, function, &code);
+    code.consts = code.fast.as_ref().map_or(0, Fast::constants);
+    code.refs = RefSlots::new(function, &code.values, code.fast.as_ref());
+    code
 }
 
 struct ExactDecoder<'a> {
@@ -41,11 +39,6 @@ struct ExactDecoder<'a> {
     blocks: Vec<u32>,
     /// The moves on edges, which `finish` appends after the instructions.
     edges: Vec<ExactOp>,
-}
-
-/// A length or index as a 32-bit field of an [`ExactOp`].
-pub(super) fn narrow(length: usize) -> u32 {
-    u32::try_from(length).expect("interp: a function has fewer than 2^32 operands")
 }
 
 impl<'a> ExactDecoder<'a> {

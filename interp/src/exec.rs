@@ -7,14 +7,14 @@
 
 use super::bulk::Bulk;
 use super::calls::{self, ValueList};
-use super::code::FarAccess;
-use super::counts::watch;
+use super::cells::watch;
+use super::decoded::FarAccess;
 use super::globals::observed_digest;
 use super::host::{Host, HostError};
 use super::machine::Machine;
 use super::memory::Memories;
 use super::op::{ExactOpCode, value_result, with_value_ops};
-use super::refs::RefRoots;
+use super::ref_roots::RefRoots;
 use super::version::MachineVersion;
 use super::view::{Control, Scope, View};
 use super::visits::{Attention, is_asked};

@@ -1,21 +1,30 @@
 //! A machine: an instance of a module, with its memories, its versions, and the activations of a
 //! run.
+//!
+//! The files of `machine/` have the functions of one part each. No file that holds a part knows the
+//! machine. The loops (`exec`, `fast::exec`) execute a machine; `run`, `engine`, `nested` and
+//! `fire`, which start and change runs, are above them.
+
+mod count_events;
+mod count_visits;
+mod move_refs;
+mod storage;
+mod versions;
 
 use super::activations::Activations;
 use super::calls::ValueList;
-use super::code::{Code, DecodeSource};
-use super::counts::{self, VersionCounts};
+use super::counts::VersionCounts;
 use super::fast::counted::CountedOp;
-use super::globals::{self, Globals};
+use super::globals::Globals;
 use super::host::HostError;
 use super::instantiate::{
     InstantiateError, StorageCounts, add_storage, check_least, write_segments,
 };
 use super::limits::{Limits, Options};
-use super::memory::{Memories, OutOfBounds};
+use super::memory::Memories;
 use super::outcome::{Outcome, Site};
 use super::program::Program;
-use super::refs::StressCollector;
+use super::ref_roots::StressCollector;
 use super::region::Region;
 use super::state::{AwaitedCall, RunState, Suspended};
 use super::tables::Tables;
@@ -24,12 +33,9 @@ use super::version::{MachineVersion, VersionId};
 use super::view::View;
 use super::visits::VisitCounters;
 use cranelift_entity::EntityRef;
-use ir::entity::{Func, Global, Inst, Table};
-use ir::function::Function;
+use ir::entity::{Func, Inst};
 use ir::module::{FuncDecl, MemoryDecl, Module};
 use std::sync::Arc;
-use transition::copy::InlinedSites;
-use transition::mapping::Write;
 
 /// The entry of `Machine::current` for a function without a body.
 const NO_VERSION: u32 = u32::MAX;
@@ -203,24 +209,6 @@ impl Machine {
         write_segments(declared, has, &mut self.memories, &mut self.globals.tables)
     }
 
-    /// Takes up the body of a function that awaited it ([`Module::define_later`]). `module` is the
-    /// module of the machine, which has the body now. Does nothing if the function has a version.
-    /// Runs in progress continue. Constant cost; the body is decoded at its first use.
-    ///
-    /// # Panics
-    /// When the module has no body of the function.
-    pub fn take_up(&mut self, module: &Arc<Module>, func: Func) {
-        if self.current(func).is_some() {
-            return;
-        }
-        // The source may have moved on, to a module with the same body.
-        let source = self.program.source().map_or_else(|| DecodeSource::new(module), Arc::clone);
-        let code = Code::later(&source, module, func);
-        let code = code.unwrap_or_else(|| panic!("interp: {func} has no body yet"));
-        let version = self.add_code(func, Arc::new(code));
-        self.set_current(func, version);
-    }
-
     /// The module, pre-decoded.
     pub fn program(&self) -> &Program {
         &self.program
@@ -234,139 +222,6 @@ impl Machine {
     /// The start function of the module, if it has one. The embedder must invoke it first.
     pub fn start_function(&self) -> Option<Func> {
         self.declarations().start
-    }
-
-    /// Adds a version of a function. `module` is the module of this machine. Cost: one
-    /// [`Code::new`].
-    ///
-    /// # Panics
-    /// As [`Code::new`] and [`Machine::add_code`].
-    pub fn add_version(&mut self, module: &Module, func: Func, function: &Function) -> VersionId {
-        self.add_code(func, Arc::new(Code::new(module, function)))
-    }
-
-    /// Tells where the inlined code of a version comes from: a run that ends there reports the site
-    /// in the base, however inlined.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn set_sites(&mut self, version: VersionId, sites: Arc<InlinedSites>) {
-        self.versions[version.index()].sites = Some(sites);
-    }
-
-    /// Adds a pre-decoded version of a function. Cost: constant.
-    ///
-    /// # Panics
-    /// When the version has another number of arguments than the function.
-    pub fn add_code(&mut self, func: Func, code: Arc<Code>) -> VersionId {
-        let params = self.declarations().signature(func).params.len();
-        assert_eq!(
-            code.params as usize, params,
-            "interp: a version of {func} has the wrong number of parameters"
-        );
-        if self.counting {
-            counts::add_version(&mut self.counts, &mut self.counted, &code);
-        }
-        self.visits.add_version();
-        self.versions.push(MachineVersion { func, code, sites: None });
-        VersionId::from_u32(self.versions.len() as u32 - 1)
-    }
-
-    /// Makes new activations of a function execute this version.
-    ///
-    /// # Panics
-    /// When the version belongs to another function.
-    pub fn set_current(&mut self, func: Func, version: VersionId) {
-        assert_eq!(
-            self.versions[version.index()].func,
-            func,
-            "interp: {version} is not a version of {func}"
-        );
-        let external = self.is_external(func);
-        self.current[func.index()] = version.as_u32();
-        self.set_external(func, external);
-    }
-
-    /// Makes a function external, or undoes that. A call of an external function, and a run that
-    /// starts with one, stops with [`crate::Run::Called`], so that an engine can execute the
-    /// function. Existing activations, and activations that [`Machine::begin_nested`] begins, are
-    /// interpreted nevertheless. Cost: constant. Calls of other functions are as fast as before.
-    ///
-    /// # Panics
-    /// When the function is imported, or awaits its body.
-    pub fn set_external(&mut self, func: Func, external: bool) {
-        let version = self.current[func.index()];
-        assert!(version != NO_VERSION, "interp: {func} {}", self.why_no_version(func));
-        self.entered[func.index()] = if external { NO_VERSION } else { version };
-    }
-
-    /// The version that a run starts with.
-    ///
-    /// # Panics
-    /// When the function has no version.
-    pub(super) fn startable(&self, func: Func) -> VersionId {
-        self.current(func).unwrap_or_else(|| {
-            panic!("interp: {func} {} and cannot be started", self.why_no_version(func))
-        })
-    }
-
-    /// Why a function has no version, for messages.
-    fn why_no_version(&self, func: Func) -> &'static str {
-        if self.is_imported(func) { "is imported" } else { "awaits its body" }
-    }
-
-    /// Whether a function is imported. Constant cost.
-    pub(super) fn is_imported(&self, func: Func) -> bool {
-        self.program.is_imported(func)
-    }
-
-    /// Whether a function awaits its body. Constant cost.
-    #[inline]
-    pub fn awaits_body(&self, func: Func) -> bool {
-        self.current(func).is_none() && !self.is_imported(func)
-    }
-
-    /// Whether a function is external: see [`Machine::set_external`].
-    pub fn is_external(&self, func: Func) -> bool {
-        self.current[func.index()] != NO_VERSION && self.entered[func.index()] == NO_VERSION
-    }
-
-    /// The error of a call of a function whose body has not come.
-    pub fn body_missing(&self, func: Func) -> HostError {
-        let name = &self.declarations().funcs[func].name;
-        HostError::Failed(format!("the body of @{name} has not come"))
-    }
-
-    /// The version that new activations of a function execute; `None` for an imported function, and
-    /// for one that awaits its body.
-    pub fn current(&self, func: Func) -> Option<VersionId> {
-        Some(self.current[func.index()]).filter(|v| *v != NO_VERSION).map(VersionId::from_u32)
-    }
-
-    /// The pre-decoded form of a version.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn code(&self, version: VersionId) -> &Code {
-        &self.versions[version.index()].code
-    }
-
-    /// Marks instructions of a version for observers of scope `Marked`. Instructions that the
-    /// version lacks are skipped. Cost: the number of instructions. If other machines share the
-    /// code, the first mark copies it.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn mark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
-        Arc::make_mut(&mut self.versions[version.index()].code).set_marks(insts, true);
-    }
-
-    /// Clears marks.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn unmark(&mut self, version: VersionId, insts: impl IntoIterator<Item = Inst>) {
-        Arc::make_mut(&mut self.versions[version.index()].code).set_marks(insts, false);
     }
 
     /// Begins a run of a function. Bits of arguments outside their types are cleared. Any run that
@@ -419,14 +274,6 @@ impl Machine {
         }
     }
 
-    /// Executes a store that belongs to a transition ([`transition::mapping::Entry::run`]).
-    ///
-    /// # Errors
-    /// When the store is out of bounds; nothing is written then.
-    pub fn write(&mut self, write: &Write) -> Result<(), OutOfBounds> {
-        globals::execute(&mut self.memories, &mut self.globals, write)
-    }
-
     /// The state of a run that was started or is paused. `None` when there is no such run, or when
     /// the run waits for the results of a call.
     pub fn view(&self) -> Option<View<'_>> {
@@ -443,54 +290,6 @@ impl Machine {
         })
     }
 
-    /// The memories.
-    pub fn memories(&self) -> &Memories {
-        &self.memories
-    }
-
-    /// The memories, for the embedder to change between runs.
-    pub fn memories_mut(&mut self) -> &mut Memories {
-        &mut self.memories
-    }
-
-    /// The bits of the globals, in order of declaration.
-    pub fn globals(&self) -> &[u64] {
-        self.globals.values()
-    }
-
-    /// Sets a global, mutable or not, since the embedder decides the value of an imported one. Bits
-    /// outside its type are cleared.
-    ///
-    /// # Panics
-    /// When the module declares no such global.
-    pub fn set_global(&mut self, global: Global, bits: u64) {
-        let ty = self.declarations().globals[global].ty;
-        self.globals.set(global.index(), bits & ty.mask());
-    }
-
-    /// The bits of the entries of a table.
-    ///
-    /// # Panics
-    /// When the module declares no such table.
-    pub fn table(&self, table: Table) -> &[u64] {
-        self.globals.tables.entries(table)
-    }
-
-    /// Sets an entry of a table. Returns false, and changes nothing, when the index is out of
-    /// bounds, or the entry is an initial one of a fixed table ([`ir::module::TableDecl::fixed`]).
-    ///
-    /// # Panics
-    /// When the module declares no such table.
-    pub fn set_table_entry(&mut self, table: Table, index: u64, bits: u64) -> bool {
-        // Versions may call the function of such an entry without reading the table
-        // (`no_embedder_writes_a_fixed_table`).
-        let decl = &self.declarations().tables[table];
-        if decl.fixed && index < u64::from(decl.size) {
-            return false;
-        }
-        self.globals.tables.fill(table, index, bits, 1).is_ok()
-    }
-
     /// The effects of all runs so far; empty if the machine keeps no trace
     /// ([`super::TraceLevel::Off`]).
     pub fn trace(&self) -> &Trace {
@@ -505,26 +304,6 @@ impl Machine {
     /// Sets the fuel left.
     pub fn set_fuel(&mut self, fuel: u64) {
         self.fuel = fuel;
-    }
-
-    /// A digest of memories, their sizes, globals, tables and dropped segments. Cost: constant
-    /// where memory is tracked ([`Options::track_memory`]), else the size of memories and tables.
-    pub fn memory_digest(&self) -> u64 {
-        self.memories.digest().wrapping_add(self.globals.digest())
-    }
-
-    /// The same digest, computed from the contents. Tests compare it with the tracked one. Cost:
-    /// the size of memories and tables.
-    pub fn computed_memory_digest(&self) -> u64 {
-        self.memories.computed_digest().wrapping_add(self.globals.computed_digest())
-    }
-
-    /// Whether two machines have equal memories, globals, tables and dropped segments. Cost: the
-    /// size of memories and tables.
-    pub fn same_memory(&self, other: &Machine) -> bool {
-        self.memories == other.memories
-            && self.globals.values() == other.globals.values()
-            && self.globals.tables == other.globals.tables
     }
 
     /// Names an instruction of a function, or with `None` the function itself, as a site.

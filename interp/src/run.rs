@@ -120,6 +120,35 @@ impl Machine {
         }
     }
 
+    /// Makes the live values of the innermost activation readable ([`Machine::view`]) after
+    /// [`Machine::run_to_visit`] has paused. The fast loop has live values in places of its own
+    /// until then, and loses dead values. Cost: linear in the code of the version.
+    pub fn show_live_values(&mut self) {
+        fast::show_top(self);
+    }
+
+    /// Whether the innermost activation of a paused run has its dead values, too: the exact loop
+    /// alone has executed it.
+    pub fn has_dead_values(&self) -> bool {
+        let top = self.activations.of_run().last();
+        !self.state.fast && top.is_some_and(|top| !top.settled)
+    }
+
+    /// Continues the current run until it ends, calls an external function, or pauses: when a
+    /// counter reaches zero, or at the next counted visit after a word of `attention` is set. The
+    /// pause is before the first instruction of the function or block. The fast loop executes the
+    /// run under the conditions under which it executes unobserved runs; a run whose events are
+    /// counted ([`Machine::count`]) stays in the exact loop.
+    ///
+    /// # Panics
+    /// As [`Machine::run`].
+    pub fn run_to_visit(&mut self, host: &mut dyn Host, attention: Attention<'_>) -> Run {
+        self.visits.is_due = false;
+        let run = execute_to_visit(self, host, attention);
+        self.state.asked |= run == Run::Paused;
+        run
+    }
+
     fn invoke_import(&mut self, func: Func, args: &[u64], host: &mut dyn Host) -> Outcome {
         let signature = self.program.declarations().signature(func);
         assert_eq!(
@@ -152,11 +181,7 @@ fn execute(
 
 /// Continues the run of a machine until it ends or a counted visit pauses it
 /// ([`Machine::run_to_visit`]).
-pub(super) fn execute_to_visit(
-    machine: &mut Machine,
-    host: &mut dyn Host,
-    attention: Attention<'_>,
-) -> Run {
+fn execute_to_visit(machine: &mut Machine, host: &mut dyn Host, attention: Attention<'_>) -> Run {
     if let Some(answer) = machine.answer_at_once() {
         return answer;
     }

@@ -5,22 +5,15 @@
 //! loops count by themselves: calls at the entry of a function, visits at the first instruction of
 //! a block. A counter that reaches zero pauses the run.
 //!
-//! In fast code a counted block has one more operation, [`FastOpCode::Poll`]. All jumps to the
+//! In fast code a counted block has one more operation, `FastOpCode::Poll`. All jumps to the
 //! block go there first. The fall from the operation above into the block does not count.
 
-use super::code::Code;
-use super::fast;
-use super::fast::data::Fast;
+use super::decoded::Decoded;
+use super::fast::code::Fast;
 use super::fast::poll::with_polls;
-use super::host::Host;
-use super::machine::Machine;
-use super::run::{Run, execute_to_visit};
-use super::version::VersionId;
-use cranelift_entity::EntityRef;
-use ir::entity::{Inst, Point};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Words that other threads set to request a pause of a run ([`Machine::run_to_visit`]).
+/// Words that other threads set to request a pause of a run ([`crate::Machine::run_to_visit`]).
 pub type Attention<'a> = [&'a AtomicU32; 2];
 
 /// Whether one of the words is set.
@@ -63,11 +56,13 @@ impl VisitCounter {
         self.set = 0;
     }
 
-    fn visits(&self) -> u64 {
+    /// The visits so far.
+    pub(super) fn visits(&self) -> u64 {
         self.passed + u64::from(self.set.wrapping_sub(self.left))
     }
 
-    fn set(&mut self, visits: u32) {
+    /// Lets the visit with this number be the next that reaches zero.
+    pub(super) fn set(&mut self, visits: u32) {
         *self = VisitCounter { passed: self.visits(), ..VisitCounter::after(visits) };
     }
 }
@@ -128,7 +123,7 @@ impl VisitCounters {
     }
 
     /// The counter at a pc, if there is one.
-    fn counter(&mut self, version: usize, pc: u32) -> Option<&mut VisitCounter> {
+    pub(super) fn counter(&mut self, version: usize, pc: u32) -> Option<&mut VisitCounter> {
         if pc == 0 {
             return self.calls.get_mut(version);
         }
@@ -138,7 +133,7 @@ impl VisitCounters {
     }
 
     /// Adds counters of blocks to a version.
-    fn add_blocks(&mut self, version: usize, code: &Code, blocks: &[(u32, u32)]) {
+    pub(super) fn add_blocks(&mut self, version: usize, code: &Decoded, blocks: &[(u32, u32)]) {
         let of = &mut self.versions[version];
         for (pc, visits) in blocks {
             of.blocks.push((*pc, self.blocks.len() as u32));
@@ -150,97 +145,6 @@ impl VisitCounters {
         of.blocks.sort_unstable();
         let fast = code.fast.as_ref().filter(|_| !of.blocks.is_empty());
         of.fast = fast.map(|fast| Box::new(with_polls(fast, &of.blocks)));
-    }
-}
-
-impl Machine {
-    /// Lets [`Machine::run_to_visit`] count calls, from zero. The first call of each function
-    /// pauses the run; [`Machine::pause_after`] and [`Machine::count_blocks`] set the later pauses.
-    /// Cost: linear in the versions.
-    pub fn count_visits(&mut self) {
-        self.visits = VisitCounters { is_on: true, ..VisitCounters::default() };
-        self.versions.iter().for_each(|_| self.visits.add_version());
-    }
-
-    /// Whether runs count visits.
-    pub fn counts_visits(&self) -> bool {
-        self.visits.is_on
-    }
-
-    /// Counts visits of the blocks of a version that begin with these instructions. Each pauses the
-    /// run at the visit with the given number, at least 1. The first instruction of a function has
-    /// the counter of calls, so this function skips it. It also skips instructions that have a
-    /// counter, and instructions that the version lacks. No effect unless runs count. Cost: linear
-    /// in the code of the version.
-    ///
-    /// # Panics
-    /// When the machine has no such version.
-    pub fn count_blocks(
-        &mut self,
-        version: VersionId,
-        blocks: impl IntoIterator<Item = (Inst, u32)>,
-    ) {
-        if !self.visits.is_on {
-            return;
-        }
-        let index = version.index();
-        let code = &self.versions[index].code;
-        let pc = |(inst, visits): (Inst, u32)| Some((code.pc_of(Point::before(inst))?, visits));
-        let known = |pc: u32| self.visits.is_counted(index, pc as usize);
-        let new: Vec<(u32, u32)> =
-            blocks.into_iter().filter_map(pc).filter(|(pc, _)| !known(*pc)).collect();
-        self.visits.add_blocks(index, code, &new);
-    }
-
-    /// Pauses the run at a later visit of an instruction: the next for 1. The instruction is the
-    /// first of the function, or of a counted block; no effect on others. Constant cost, but for a
-    /// search among the counted blocks.
-    pub fn pause_after(&mut self, version: VersionId, inst: Inst, visits: u32) {
-        let pc = self.versions[version.index()].code.pc_of(Point::before(inst));
-        if let Some(counter) = pc.and_then(|pc| self.visits.counter(version.index(), pc)) {
-            counter.set(visits.max(1));
-        }
-    }
-
-    /// The visits of an instruction so far, as [`Machine::pause_after`] names it; zero for others.
-    pub fn visits(&mut self, version: VersionId, inst: Inst) -> u64 {
-        let pc = self.versions[version.index()].code.pc_of(Point::before(inst));
-        let counter = pc.and_then(|pc| self.visits.counter(version.index(), pc));
-        counter.map_or(0, |counter| counter.visits())
-    }
-
-    /// Whether the run has paused because a counter reached zero.
-    pub fn is_due(&self) -> bool {
-        self.visits.is_due
-    }
-
-    /// Makes the live values of the innermost activation readable ([`Machine::view`]) after
-    /// [`Machine::run_to_visit`] has paused. The fast loop has live values in places of its own
-    /// until then, and loses dead values. Cost: linear in the code of the version.
-    pub fn show_live_values(&mut self) {
-        fast::show_top(self);
-    }
-
-    /// Whether the innermost activation of a paused run has its dead values, too: the exact loop
-    /// alone has executed it.
-    pub fn has_dead_values(&self) -> bool {
-        let top = self.activations.of_run().last();
-        !self.state.fast && top.is_some_and(|top| !top.settled)
-    }
-
-    /// Continues the current run until it ends, calls an external function, or pauses: when a
-    /// counter reaches zero, or at the next counted visit after a word of `attention` is set. The
-    /// pause is before the first instruction of the function or block. The fast loop executes the
-    /// run under the conditions under which it executes unobserved runs; a run whose events are
-    /// counted ([`Machine::count`]) stays in the exact loop.
-    ///
-    /// # Panics
-    /// As [`Machine::run`].
-    pub fn run_to_visit(&mut self, host: &mut dyn Host, attention: Attention<'_>) -> Run {
-        self.visits.is_due = false;
-        let run = execute_to_visit(self, host, attention);
-        self.state.asked |= run == Run::Paused;
-        run
     }
 }
 

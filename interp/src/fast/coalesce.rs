@@ -14,7 +14,7 @@
 //! Constants are never coalesced, because they have slots of their own. Functions without loops are
 //! skipped.
 
-use crate::code::Decoded;
+use crate::decoded::Decoded;
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;
 use ir::entity::{Block, Point, Value};
@@ -265,6 +265,7 @@ impl<P: Fn(Value) -> bool> Coalescer<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::decode;
     use ir::text::parse_module;
 
     /// The coalesced values of `@f`, each as "value in root", by name.
@@ -272,7 +273,7 @@ mod tests {
         let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
         let function =
             module.body(module.lookup("f").expect("the text has it")).expect("it has a body");
-        let exact = Decoded::new(&module, function);
+        let exact = decode(&module, function);
         let name = |value: Value| function.value_name(value).expect("the text names every value");
         let choice = SlotChoice { pinned: |value| pinned.contains(&name(value)), apart: |_| false };
         let pairs = coalesce(function, &exact, choice);

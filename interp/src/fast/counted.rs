@@ -4,9 +4,9 @@
 //! A branch then counts with one more instruction. With counters apart from the code, found by pc,
 //! programs were 31 % slower.
 
-use super::data::Fast;
+use super::code::Fast;
 use super::op::FastOp;
-use crate::counts::{Cell, watch};
+use crate::cells::{Cell, watch};
 
 /// An operation with its counter.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,10 @@
 //! Decodes a function and its exact code into fast code.
 
 use super::coalesce::{SlotChoice, coalesce};
-use super::data::{Fast, WINDOW};
+use super::code::{Fast, WINDOW};
 use super::op::{FastOp, FastOpCode, branch_code, step_codes, value_code};
 
-use crate::code::Decoded;
+use crate::decoded::Decoded;
 use crate::moves::sequentialize;
 use cranelift_entity::EntityRef;
 use ir::cfg::Cfg;

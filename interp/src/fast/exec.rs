@@ -1,7 +1,7 @@
 //! The fast dispatch loop.
 
+use super::code::{Fast, WINDOW};
 use super::counted::Ops;
-use super::data::{Fast, WINDOW};
 use super::frames::{prepare, settle, settle_values};
 use super::op::FastOpCode;
 use crate::activations::Activations;

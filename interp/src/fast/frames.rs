@@ -1,7 +1,7 @@
 //! Conversion of the frames of a run between the layouts of exact and of fast code.
 
 use crate::activations::Activations;
-use crate::code::Decoded;
+use crate::decoded::Decoded;
 use crate::version::MachineVersion;
 
 /// Prepares the frames of a run for the fast loop. Returns false when the fast loop cannot run all

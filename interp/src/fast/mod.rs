@@ -10,9 +10,9 @@
 //! - Values that loops pass around share slots ([`coalesce`]), so most back edges need no moves.
 //!   The addition that steps a loop counter is fused into the branch that ends the loop.
 //!
-//! Operations keep the pcs that they have in the exact code ([`super::code`]). A fused operation
-//! takes fuel for every instruction it executes. So a run that runs out of fuel, traps or exits
-//! stops at the same instruction as the exact loop, with the same memory.
+//! Operations keep the pcs that they have in the exact code (`decoded`). A fused operation takes
+//! fuel for every instruction it executes. So a run that runs out of fuel, traps or exits stops at
+//! the same instruction as the exact loop, with the same memory.
 //!
 //! The exact loop executes every instruction that has no fast operation, one at a time. A new
 //! opcode is therefore correct without any change here. `tests/tiers.rs` compares both tiers at
@@ -41,8 +41,8 @@
 //! code; a run that calls one continues in the exact loop.
 
 mod coalesce;
+pub(super) mod code;
 pub(super) mod counted;
-pub(super) mod data;
 mod decode;
 mod exec;
 mod frames;

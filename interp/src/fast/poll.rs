@@ -1,6 +1,6 @@
 //! Fast code that counts visits of blocks.
 
-use super::data::Fast;
+use super::code::Fast;
 use super::op::{FastOp, FastOpCode, Jumps};
 use std::collections::BTreeMap;
 
