@@ -13,7 +13,7 @@
 //! load by `%x` in the source version.
 
 use crate::facts::Facts;
-use crate::pair::Analyzed;
+use crate::pair::analyzed::{AccessIndex, Analyzed, MAX_ACCESSES};
 use crate::run_graph::RunGraph;
 use fixedbitset::FixedBitSet;
 use ir::access::{Access, Address};
@@ -21,11 +21,6 @@ use ir::place::Place;
 use ir::{Inst, Memory, Module, Point, Value};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// The number of accesses at one address, nearest first, that the search checks: one of them may
-/// make another access harmless. Of a linear memory, the nearest reaches furthest, so the limit
-/// loses nothing. In a host memory, each vouches for its own bytes alone.
-pub(crate) const MAX_ACCESSES: usize = 256;
 
 /// By memory: the bytes that it has in every run. Nothing is known of memories beyond the list.
 #[derive(Clone, Default, Debug)]
@@ -65,6 +60,18 @@ pub(crate) fn accessed(
         return None;
     }
     Some(Access { place, address: Some(address(version, facts, leader(*data.args.first()?))) })
+}
+
+/// The accesses of a version by address, so that one may vouch for another
+/// ([`Analyzed::vouches`]). Cost: linear in the instructions.
+pub(crate) fn access_index(version: &Analyzed<'_>, facts: &Facts) -> AccessIndex {
+    let mut index = AccessIndex::new();
+    for inst in version.cfg.rpo().iter().flat_map(|block| version.f.block_insts(*block)) {
+        if let Some(access) = accessed(version, facts, inst, |v| v) {
+            index.entry(access.voucher_key()).or_default().push((inst, access));
+        }
+    }
+    index
 }
 
 /// The accesses of `q` that cannot trap, by the index of the instruction. Cost: near linear in its

@@ -64,6 +64,16 @@ impl Lack {
     }
 }
 
+impl VersionPair<'_> {
+    /// The actions of the log to suspect for a point without an entry, by index, the likeliest
+    /// first: [`Unmapped::blame`] is the first of them. A few at most.
+    pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
+        let lack = (Lack::of(unmapped), MAX_SUSPECTS);
+        let suspects = suspects((self, from), lack, &mut BTreeMap::new());
+        suspects.into_iter().map(|at| at as usize).collect()
+    }
+}
+
 /// The actions to suspect, the likeliest first. At most `most` of them come from uses. `known` has
 /// the uses of values looked at before.
 pub(crate) fn suspects(

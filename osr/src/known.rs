@@ -1,7 +1,7 @@
 //! Knowledge about a value of the target version that is the same at every source point.
 
 use crate::facts::Facts;
-use crate::pair::{Analyzed, members};
+use crate::pair::analyzed::{Analyzed, members};
 use crate::paths::may_be_taken;
 use ir::{Function, Type, Value, ValueDef};
 use smallvec::SmallVec;

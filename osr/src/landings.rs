@@ -5,12 +5,12 @@
 //! target version lacks the instruction, the next instruction that it has there takes this role.
 //! Between the two, the source version executes only instructions that the target version lacks.
 
-use crate::pair::{Analyzed, VersionPair};
+use crate::facts::Facts;
+use crate::pair::analyzed::Analyzed;
 use crate::paths::Paths;
 use cranelift_entity::SecondaryMap;
 use ir::{Inst, Point};
 use std::collections::BTreeSet;
-use transition::Side;
 
 /// Landing points tried from one source point. A longer gap is sampled at both ends and around the
 /// source point's own place.
@@ -30,12 +30,12 @@ pub(crate) struct OwnPlaces {
 
 impl OwnPlaces {
     /// The places in `q` of the points of `p`. Cost: linear in the instructions of `p`.
-    pub(crate) fn new(pair: &VersionPair<'_>, p: &Analyzed<'_>, q: &Analyzed<'_>) -> OwnPlaces {
+    pub(crate) fn new(facts: &Facts, p: &Analyzed<'_>, q: &Analyzed<'_>) -> OwnPlaces {
         let mut places = OwnPlaces::default();
         for &block in p.cfg.rpo() {
             let (mut next, mut at) = (None, Some(p.f.terminator(block)));
             while let Some(inst) = at {
-                if q.f.has_inst(inst) && !pair.facts.is_moved(inst) {
+                if q.f.has_inst(inst) && !facts.is_moved(inst) {
                     next = Some(inst);
                 }
                 places.next[inst] = next;

@@ -1,153 +1,28 @@
 //! Two versions of a function, with the analyses that their mappings share.
 
-use crate::accesses::{LeastSizes, MAX_ACCESSES, accessed};
+pub(crate) mod analyzed;
+pub(crate) mod lone_writes;
+
+pub(crate) use analyzed::{Analyzed, members};
+
+use crate::accesses::{LeastSizes, access_index};
 use crate::anchors::bounding_anchors;
-use crate::assumed::LoneAssumptions;
-use crate::blame::{Lack, MAX_SUSPECTS, suspects};
 use crate::facts::Facts;
 use crate::known::KnownValue;
-use crate::landings::OwnPlaces;
+use crate::landings::{OwnPlaces, landings_to_try};
 use crate::paired::PairedWrites;
-use crate::paths::{PathEnd, Paths};
-use crate::reason::Unmapped;
-use crate::stores::LoneWrites;
+use crate::paths::PathEnd;
+use crate::stores::lone_writes;
 use crate::traps::Traps;
-use cranelift_entity::SecondaryMap;
 use fixedbitset::FixedBitSet;
-use ir::access::{Access, Address};
-use ir::cfg::Cfg;
-use ir::decided::Decided;
-use ir::dom::DomTree;
 use ir::edit::{ActionLog, ReplayError};
 use ir::loops::LoopForest;
-use ir::place::Place;
-use ir::{Block, Effects, Function, Inst, Memory, Module, Point, Type, Value, ValueDef};
+use ir::{Block, Function, Inst, Module, Point, Value};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::{Correspondence, Demand, Pair, Side};
-
-/// Accesses of one key are compared ([`Access::voucher_key`]).
-type VoucherKey = Option<(Memory, Option<Address>)>;
-
-/// One of the two versions, with its analyses.
-#[derive(Debug)]
-pub(crate) struct Analyzed<'v> {
-    pub(crate) f: &'v Function,
-    pub(crate) cfg: Cfg,
-    pub(crate) dom: DomTree,
-    pub(crate) decided: Arc<Decided>,
-    pub(crate) paths: Paths,
-    /// Whether the version stands before the log or after it.
-    pub(crate) side: Side,
-    /// By id of a class: the values of this version whose chain leads to it.
-    holders: SecondaryMap<Value, SmallVec<[Value; 2]>>,
-    /// Accesses to memory, by address. Filled only for pairs with lone writes.
-    accesses: BTreeMap<VoucherKey, SmallVec<[(Inst, Access); 1]>>,
-    pub(crate) lone_writes: LoneWrites,
-    pub(crate) lone_assumptions: LoneAssumptions,
-    /// Values that entries from this version must not read, by index: values of inlined code, which
-    /// a run from the original of the copy lacks ([`crate::CopyLink`]).
-    pub(crate) hidden: FixedBitSet,
-}
-
-impl<'v> Analyzed<'v> {
-    /// The analyses that need no bounding anchors; [`Analyzed::bound`] adds the rest.
-    fn new(f: &'v Function, side: Side, facts: &Facts) -> Analyzed<'v> {
-        let cfg = Cfg::new(f);
-        let dom = DomTree::new(f, &cfg);
-        let decided = Arc::new(Decided::new(f));
-        let mut holders: SecondaryMap<Value, SmallVec<[Value; 2]>> = SecondaryMap::new();
-        holders.resize(f.value_bound());
-        for value in values(f) {
-            for id in facts.chain(value, side) {
-                holders[id].push(value);
-            }
-        }
-        Analyzed {
-            f,
-            cfg,
-            dom,
-            decided,
-            paths: Paths::default(),
-            side,
-            holders,
-            accesses: BTreeMap::new(),
-            lone_writes: LoneWrites::default(),
-            lone_assumptions: LoneAssumptions::default(),
-            hidden: FixedBitSet::new(),
-        }
-    }
-
-    /// Adds the analyses of the code between anchors.
-    fn bound(&mut self, anchors: &FixedBitSet, facts: &Facts) {
-        self.paths = Paths::new(self.f, &self.cfg, &self.decided, anchors, facts);
-        self.lone_assumptions = LoneAssumptions::new(self.f, self.side, facts, anchors);
-    }
-
-    /// Whether the version has a write of memory, a table or a global that is no anchor.
-    fn has_lone_writes(&self, anchors: &FixedBitSet) -> bool {
-        let writes = |i: &Inst| self.f.inst(*i).opcode.effects().has(Effects::WRITES);
-        let mut insts = self.f.all_insts().filter(|i| !anchors.contains(i.as_u32() as usize));
-        insts.any(|i| writes(&i))
-    }
-
-    /// The values of this version whose links lead to an id, in layout order.
-    pub(crate) fn holders(&self, id: Value) -> &[Value] {
-        &self.holders[id]
-    }
-
-    /// Whether a value is an argument of the function.
-    pub(crate) fn is_argument(&self, value: Value) -> bool {
-        matches!(self.f.value_def(value), ValueDef::Param(block, _) if block == self.f.entry())
-    }
-
-    fn index_accesses(&mut self, facts: &Facts) {
-        for inst in self.cfg.rpo().iter().flat_map(|b| self.f.block_insts(*b)) {
-            if let Some(access) = accessed(self, facts, inst, |v| v) {
-                self.accesses.entry(access.voucher_key()).or_default().push((inst, access));
-            }
-        }
-    }
-
-    /// Whether an access that the run has passed at `at` shows that `access` cannot trap. Always
-    /// `false` for pairs without lone writes, which have no index of accesses.
-    pub(crate) fn vouches(&self, access: &Access, at: Point) -> bool {
-        self.vouches_among(access, at, usize::MAX)
-    }
-
-    /// As [`Analyzed::vouches`], by the first accesses at an address alone. Most of them dominate
-    /// the later accesses.
-    pub(crate) fn vouches_early(&self, access: &Access, at: Point) -> bool {
-        self.vouches_among(access, at, MAX_ACCESSES)
-    }
-
-    /// In a host memory, each access vouches for its own bytes alone, and a checker looks only at
-    /// the nearest accesses. The answer is `false` where there are more
-    /// (`many_fields_of_a_host_memory_cost_no_entry`).
-    fn vouches_among(&self, access: &Access, at: Point, first: usize) -> bool {
-        let passed = |i: &Inst| *i != at.inst() && self.dom.inst_dominates(self.f, *i, at.inst());
-        let is_host = matches!(access.place, Place::Bytes { address: Type::I64, .. });
-        let alike = self.accesses.get(&access.voucher_key());
-        let alike = alike.filter(|all| !is_host || all.len() <= MAX_ACCESSES);
-        let mut first = alike.into_iter().flatten().take(first);
-        first.any(|(inst, other)| other.vouches_for(access) && passed(inst))
-    }
-
-    /// Whether a value is available at a point of this version.
-    pub(crate) fn available(&self, value: Value, point: Point) -> bool {
-        self.dom.available_at(self.f, value, point)
-    }
-}
-
-/// Every value of a version, in layout order.
-fn values(f: &Function) -> impl Iterator<Item = Value> + '_ {
-    f.blocks().flat_map(move |b| {
-        let results = f.block_insts(b).flat_map(move |i| f.inst(i).results.iter().copied());
-        f.block_params(b).iter().copied().chain(results)
-    })
-}
 
 /// The knowledge about the values of a version, by value index.
 type KnownValues = Box<[OnceCell<Box<KnownValue>>]>;
@@ -194,10 +69,12 @@ impl<'v> VersionPair<'v> {
         let mut paired = PairedWrites::default();
         // The index of accesses costs memory, and only pairs with lone writes need it.
         if versions.iter().any(|version| version.has_lone_writes(&anchors)) {
-            versions.as_mut().into_iter().for_each(|version| version.index_accesses(&facts));
+            for version in versions.as_mut() {
+                version.accesses = access_index(version, &facts);
+            }
             paired = PairedWrites::new(&versions, &facts, &anchors);
             for version in versions.as_mut() {
-                version.lone_writes = LoneWrites::new(version, &anchors, &facts, &paired);
+                version.lone_writes = lone_writes(version, &anchors, &facts, paired.writes());
             }
             anchors.difference_with(paired.writes());
         }
@@ -314,8 +191,29 @@ impl<'v> VersionPair<'v> {
 
     /// The places of the points of the version on side `from` in the other version.
     pub(crate) fn own_places(&self, from: Side) -> &OwnPlaces {
-        let new = || OwnPlaces::new(self, self.source(from), self.target(from));
+        let new = || OwnPlaces::new(&self.facts, self.source(from), self.target(from));
         self.places[from].get_or_init(new)
+    }
+
+    /// The points at which entries from these points may land: all that [`landings_to_try`] may
+    /// give.
+    pub(crate) fn landing_candidates(
+        &self,
+        from: Side,
+        points: &BTreeSet<Point>,
+    ) -> BTreeSet<Point> {
+        let (p, q) = (self.source(from), self.target(from));
+        if points.is_empty() {
+            return BTreeSet::new();
+        }
+        let places = self.own_places(from);
+        let ends = points
+            .iter()
+            .filter_map(|at| Some((self.aim(from, *at), p.paths.end(p.f, at.inst())?.anchor)));
+        // With fewer values to provide, more points are tried, and among them all that are tried
+        // with more values (`fewer_landing_points_are_among_more`).
+        let tried = |(at, anchor)| landings_to_try((&q.paths, places), anchor, (at, None), |_| 0);
+        ends.flat_map(tried).collect()
     }
 
     /// The knowledge about a value of the version on side `target`, for entries that land there.
@@ -354,26 +252,4 @@ impl<'v> VersionPair<'v> {
             || removed
             || (q.f.has_block(block) && !q.cfg.is_reachable(block))
     }
-}
-
-/// The values of `p` that equal `value` of `q`, by usable links alone: the same id first, then the
-/// rest of the class, nearest first. The caller checks which of them are available at its point.
-pub(crate) fn members(
-    facts: &Facts,
-    p: &Analyzed<'_>,
-    q: &Analyzed<'_>,
-    value: Value,
-) -> SmallVec<[Value; 4]> {
-    let mut members: SmallVec<[Value; 4]> = SmallVec::new();
-    let mut ids = facts.chain(value, q.side);
-    ids.insert(0, value);
-    // Both directions of a link: the id itself, if `p` still has it, and the values of `p` that
-    // lead to it by a link of their own.
-    for id in ids {
-        if p.f.has_value(id) {
-            members.push(id);
-        }
-        members.extend(p.holders[id].iter().copied());
-    }
-    members
 }

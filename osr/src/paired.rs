@@ -23,7 +23,7 @@
 
 use crate::accesses::accessed;
 use crate::facts::Facts;
-use crate::pair::Analyzed;
+use crate::pair::analyzed::Analyzed;
 use crate::stores::{MAX_WINDOW, Writes, written};
 use fixedbitset::FixedBitSet;
 use ir::{Inst, Point};

@@ -16,7 +16,6 @@
 //! have no entries, for the reason [`Reason::ManyValues`]. [`crate::synthesize_at`] answers for
 //! each of them.
 
-use crate::landings::landing_candidates;
 use crate::level::Level;
 use crate::live::{BlockLiveness, ExtraUses, add_unlive_of};
 use crate::pair::VersionPair;
@@ -251,7 +250,7 @@ impl<'a, 'v> Parts<'a, 'v> {
     /// round takes one half of the points after the other.
     fn first_round(&self, searches: &mut [Search<'_, 'v>], side: Side, points: &[Point]) {
         let sources: BTreeSet<Point> = points.iter().copied().collect();
-        let landings = landing_candidates(self.pair, side, &sources);
+        let landings = self.pair.landing_candidates(side, &sources);
         let tables = (self.text[side].table(&sources), self.run(side.other()).table(&landings));
         match (tables, points) {
             ((Some(live), Some(needed)), _) => first_round(searches, points, &live, &needed),
@@ -353,7 +352,7 @@ impl<'a, 'v> Parts<'a, 'v> {
         points: &[Point],
     ) {
         let sources: BTreeSet<Point> = points.iter().copied().collect();
-        let landings = landing_candidates(self.pair, side, &sources);
+        let landings = self.pair.landing_candidates(side, &sources);
         match (self.text[side].table(&sources), needed.table(&landings), points) {
             (Some(live), Some(needed), _) => search.update_at(points, &live, &needed),
             (_, _, [point]) => {

@@ -7,7 +7,7 @@
 //! (`a_side_that_an_assumption_excludes_opens_no_window`).
 
 use crate::facts::Facts;
-use crate::pair::Analyzed;
+use crate::pair::analyzed::Analyzed;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{Block, Edge};

@@ -17,13 +17,12 @@
 //! reaches have no entries.
 
 use crate::facts::Facts;
-use crate::pair::Analyzed;
-use crate::paired::PairedWrites;
+use crate::pair::analyzed::Analyzed;
+use crate::pair::lone_writes::LoneWrites;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
 use ir::{Block, Effects, Function, Inst, Opcode, Type, Value};
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
 use transition::Side;
 
 /// Instructions looked at in one window. Dead-store elimination opens windows of a few
@@ -36,21 +35,6 @@ const MAX_SUMS: usize = 8;
 /// An address as a base plus a constant; `None` for a constant address.
 type AddressSum = (Option<Value>, u64);
 
-/// The lone writes of one version.
-#[derive(Debug, Default)]
-pub(crate) struct LoneWrites {
-    /// By instruction: the lone writes whose window holds the point before it, in the order of
-    /// execution.
-    open: BTreeMap<Inst, SmallVec<[Inst; 1]>>,
-    /// Points in windows behind another write that may have changed a part of the place. A replay
-    /// there would undo that change (`nothing_is_replayed_behind_a_write_that_may_overlap`).
-    late: BTreeSet<Inst>,
-    /// By point that a write with an endless window reaches: that write.
-    lost: BTreeMap<Inst, Inst>,
-    /// Whether the version has lone writes.
-    pub(crate) exist: bool,
-}
-
 /// The knowledge of a version and the log about writes.
 #[derive(Clone, Copy)]
 pub(crate) struct Writes<'a> {
@@ -61,133 +45,114 @@ pub(crate) struct Writes<'a> {
     anchors: &'a FixedBitSet,
 }
 
-impl LoneWrites {
-    /// Finds the lone writes and their windows. `anchors` include the paired writes. Cost: linear
-    /// in the instructions, plus a bounded search for each lone write.
-    pub(crate) fn new(
-        version: &Analyzed<'_>,
-        anchors: &FixedBitSet,
-        facts: &Facts,
-        paired: &PairedWrites,
-    ) -> LoneWrites {
-        let mut lone = LoneWrites::default();
-        let (f, mut followed) = (version.f, FixedBitSet::with_capacity(version.f.block_bound()));
-        let writes = Writes::of(version, facts, anchors);
-        for &block in version.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
-            for inst in f.block_insts(block) {
-                if paired.has(inst) {
-                    lone.follow_paired(f, inst, |i| writes.is_anchor(i) && !paired.has(i));
-                    continue;
-                }
-                let is_write = f.inst(inst).opcode.effects().has(Effects::WRITES);
-                if is_write && !writes.is_anchor(inst) {
-                    lone.exist = true;
-                    // `follow` may have marked a part of the window as open by then. `lost` takes
-                    // precedence, and covers all of that.
-                    if lone.follow(&writes, inst).is_none() {
-                        lone.lose(&writes, inst, &mut followed);
-                    }
+/// Finds the lone writes and their windows. `anchors` include the writes of `paired`. Cost: linear
+/// in the instructions, plus a bounded search for each lone write.
+pub(crate) fn lone_writes(
+    version: &Analyzed<'_>,
+    anchors: &FixedBitSet,
+    facts: &Facts,
+    paired: &FixedBitSet,
+) -> LoneWrites {
+    let mut lone = LoneWrites::default();
+    let (f, mut followed) = (version.f, FixedBitSet::with_capacity(version.f.block_bound()));
+    let writes = Writes::of(version, facts, anchors);
+    let is_paired = |inst: Inst| paired.contains(inst.as_u32() as usize);
+    for &block in version.cfg.rpo().iter().filter(|b| !facts.control.is_removed(**b)) {
+        for inst in f.block_insts(block) {
+            if is_paired(inst) {
+                follow_paired(&mut lone, f, inst, |i| writes.is_anchor(i) && !is_paired(i));
+                continue;
+            }
+            let is_write = f.inst(inst).opcode.effects().has(Effects::WRITES);
+            if is_write && !writes.is_anchor(inst) {
+                lone.exist = true;
+                // `follow` may have marked a part of the window as open by then. `lost` takes
+                // precedence, and covers all of that.
+                if follow(&mut lone, &writes, inst).is_none() {
+                    lose(&mut lone, &writes, inst, &mut followed);
                 }
             }
         }
-        lone
     }
+    lone
+}
 
-    /// The lone writes whose windows hold a point, in the order of execution.
-    pub(crate) fn open(&self, at: Inst) -> &[Inst] {
-        self.open.get(&at).map_or(&[], |open| open)
-    }
-
-    /// Whether a replay of the writes whose windows hold a point would undo a part of a later
-    /// write.
-    pub(crate) fn are_late(&self, at: Inst) -> bool {
-        self.late.contains(&at)
-    }
-
-    /// A lone write that reaches a point and whose window has no end that the analysis finds.
-    pub(crate) fn lost(&self, at: Inst) -> Option<Inst> {
-        self.lost.get(&at).copied()
-    }
-
-    /// Marks every point that a write reaches. `followed` are the blocks marked as a whole.
-    fn lose(&mut self, writes: &Writes<'_>, write: Inst, followed: &mut FixedBitSet) {
-        let f = writes.f;
-        let mut work: SmallVec<[Block; 4]> = SmallVec::new();
-        let mut next = f.next_inst(write);
-        loop {
-            while let Some(inst) = next {
-                // A point already lost is followed to the end of its block and beyond. Without this
-                // stop, a row of lone writes would cost their number squared.
-                if self.lost.contains_key(&inst) {
-                    break;
-                }
-                self.lost.insert(inst, write);
-                next = f.next_inst(inst);
-                if next.is_none() {
-                    work.extend(writes.version.entered_from(writes.facts, f.inst_block(inst)));
-                }
-            }
-            let Some(block) = work.pop() else { return };
-            next = (!followed.put(block.as_u32() as usize)).then(|| f.first_inst(block));
-        }
-    }
-
-    /// Marks the window of a paired write. It ends at the next anchor, in the same block.
-    fn follow_paired(&mut self, f: &Function, write: Inst, is_end: impl Fn(Inst) -> bool) {
-        for inst in std::iter::successors(f.next_inst(write), |inst| f.next_inst(*inst)) {
-            self.open.entry(inst).or_default().push(write);
-            if is_end(inst) {
+/// Marks every point that a write reaches. `followed` are the blocks marked as a whole.
+fn lose(lone: &mut LoneWrites, writes: &Writes<'_>, write: Inst, followed: &mut FixedBitSet) {
+    let f = writes.f;
+    let mut work: SmallVec<[Block; 4]> = SmallVec::new();
+    let mut next = f.next_inst(write);
+    loop {
+        while let Some(inst) = next {
+            // A point already lost is followed to the end of its block and beyond. Without this
+            // stop, a row of lone writes would cost their number squared.
+            if !lone.lose(inst, write) {
                 break;
             }
-        }
-    }
-
-    /// Marks the window of a write. `None` when the analysis finds no end.
-    fn follow(&mut self, writes: &Writes<'_>, write: Inst) -> Option<()> {
-        let f = writes.f;
-        let place = written(f, write)?;
-        let mut looked_at = 0;
-        let mut work: SmallVec<[(Inst, bool); 4]> =
-            SmallVec::from_iter([(f.next_inst(write)?, false)]);
-        // Each entry of `work` is the start of a branch of the window, with whether a write on the
-        // path to it may overlap. The flag belongs to the branch: entries into the other arm may
-        // replay.
-        while let Some((first, mut is_late)) = work.pop() {
-            let mut at = Some(first);
-            while let Some(inst) = at {
-                looked_at += 1;
-                if looked_at > MAX_WINDOW {
-                    return None;
-                }
-                // Before the check for an end: the point before the covering write is still in the
-                // window.
-                self.open.entry(inst).or_default().push(write);
-                if is_late {
-                    self.late.insert(inst);
-                }
-                if writes.covers(inst, write, &place) {
-                    break;
-                }
-                // Behind the check: at the overlapping write itself a replay still comes first.
-                is_late |= writes.may_overlap(inst, write, &place);
-                at = f.next_inst(inst);
-                if at.is_none() {
-                    let (version, facts) = (writes.version, writes.facts);
-                    let targets: SmallVec<[Block; 2]> =
-                        version.entered_from(facts, f.inst_block(inst)).collect();
-                    // A return shows all of memory, so the window cannot end there. Behind a join,
-                    // the write may or may not have been executed, and an entry cannot know.
-                    if targets.is_empty()
-                        || targets.iter().any(|t| version.entries_into(facts, *t) != 1)
-                    {
-                        return None;
-                    }
-                    work.extend(targets.iter().map(|t| (f.first_inst(*t), is_late)));
-                }
+            next = f.next_inst(inst);
+            if next.is_none() {
+                work.extend(writes.version.entered_from(writes.facts, f.inst_block(inst)));
             }
         }
-        Some(())
+        let Some(block) = work.pop() else { return };
+        next = (!followed.put(block.as_u32() as usize)).then(|| f.first_inst(block));
     }
+}
+
+/// Marks the window of a paired write. It ends at the next anchor, in the same block.
+fn follow_paired(lone: &mut LoneWrites, f: &Function, write: Inst, is_end: impl Fn(Inst) -> bool) {
+    for inst in std::iter::successors(f.next_inst(write), |inst| f.next_inst(*inst)) {
+        lone.add(inst, write);
+        if is_end(inst) {
+            break;
+        }
+    }
+}
+
+/// Marks the window of a write. `None` when the analysis finds no end.
+fn follow(lone: &mut LoneWrites, writes: &Writes<'_>, write: Inst) -> Option<()> {
+    let f = writes.f;
+    let place = written(f, write)?;
+    let mut looked_at = 0;
+    let mut work: SmallVec<[(Inst, bool); 4]> = SmallVec::from_iter([(f.next_inst(write)?, false)]);
+    // Each entry of `work` is the start of a branch of the window, with whether a write on the
+    // path to it may overlap. The flag belongs to the branch: entries into the other arm may
+    // replay.
+    while let Some((first, mut is_late)) = work.pop() {
+        let mut at = Some(first);
+        while let Some(inst) = at {
+            looked_at += 1;
+            if looked_at > MAX_WINDOW {
+                return None;
+            }
+            // Before the check for an end: the point before the covering write is still in the
+            // window.
+            lone.add(inst, write);
+            if is_late {
+                lone.add_late(inst);
+            }
+            if writes.covers(inst, write, &place) {
+                break;
+            }
+            // Behind the check: at the overlapping write itself a replay still comes first.
+            is_late |= writes.may_overlap(inst, write, &place);
+            at = f.next_inst(inst);
+            if at.is_none() {
+                let (version, facts) = (writes.version, writes.facts);
+                let targets: SmallVec<[Block; 2]> =
+                    version.entered_from(facts, f.inst_block(inst)).collect();
+                // A return shows all of memory, so the window cannot end there. Behind a join,
+                // the write may or may not have been executed, and an entry cannot know.
+                if targets.is_empty()
+                    || targets.iter().any(|t| version.entries_into(facts, *t) != 1)
+                {
+                    return None;
+                }
+                work.extend(targets.iter().map(|t| (f.first_inst(*t), is_late)));
+            }
+        }
+    }
+    Some(())
 }
 
 /// The place that an instruction writes, if it writes one place.

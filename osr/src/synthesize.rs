@@ -17,7 +17,6 @@
 //! dropped, so the rounds end.
 
 use crate::copies::LinkedUses;
-use crate::landings::landing_candidates;
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
@@ -334,7 +333,7 @@ impl PlainLiveness {
         asked: &Pair<BTreeSet<Point>>,
     ) -> Vec<Option<PlainLiveness>> {
         let of = |side: Side| {
-            let landings = landing_candidates(pair, side.other(), &asked[side.other()]);
+            let landings = pair.landing_candidates(side.other(), &asked[side.other()]);
             PlainLiveness::at(pair.source(side), demand, &asked[side], landings)
         };
         Side::BOTH.map(of).into()

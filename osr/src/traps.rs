@@ -16,7 +16,7 @@
 
 use crate::accesses::{LeastSizes, harmless_accesses};
 use crate::facts::Facts;
-use crate::pair::{Analyzed, members};
+use crate::pair::analyzed::{Analyzed, members};
 use crate::run_graph::RunGraph;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
