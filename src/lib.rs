@@ -1,8 +1,8 @@
 //! Osier: an OSR-aware optimizing compiler middle-end.
 //!
 //! Authors of JITs depend on this library. It re-exports the crates of the project under one name
-//! each, and the types that most programs name in [`prelude`]. `ARCHITECTURE.md` says what each
-//! crate holds. There are three jobs.
+//! each, and the types that most programs name in [`prelude`]. `ARCHITECTURE.md` has the
+//! contents of each crate. There are three jobs.
 //!
 //! # Run a program in tiers
 //!

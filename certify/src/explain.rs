@@ -13,7 +13,7 @@ use super::search::SettledRelation;
 use super::terms::{CertificateTerms, ReasonedTerms};
 use super::version::NumberedVersion;
 use ir::{Block, Imm, Inst, Opcode, Point, Type};
-use number::{ClassArgs, Home, OperationRef};
+use number::{ClassArgs, Home};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use transition::certificate::{EntryFacts, MappingFacts, NO_TERM, TermId, is_well_typed};
@@ -173,8 +173,6 @@ impl<'e, 'a> Explainer<'e, 'a> {
             let types: SmallVec<[Option<Type>; 3]> =
                 args.iter().map(|a| self.terms.table.ty(*a)).collect();
             let fits = !args.contains(&NO_TERM) && is_well_typed(*opcode, *ty, imm, &types);
-            let write = OperationRef { opcode: *opcode, ty: *ty, imm: *imm, args: &args };
-            let made = self.terms.lone_like(wanted, write);
             let term =
                 if fits { self.terms.late_write(*opcode, *ty, *imm, args, made) } else { NO_TERM };
             memory = self.terms.table.class(term);

@@ -295,15 +295,22 @@ impl CertificateTerms {
         false
     }
 
-    /// The lone write that `memory` contains and that is the given one; [`NO_TERM`] if there is
-    /// none. The memory that the given one writes to, its last operand, makes no difference.
-    pub(super) fn lone_like(&self, memory: TermId, write: OperationRef<'_>) -> TermId {
-        let is_like = |id: &TermId| {
-            let below = self.below(*id).unwrap_or(NO_TERM);
-            let args = args_on(write.args, below);
-            self.table.operation(*id) == Some(OperationRef { args: &args, ..write })
-        };
-        self.lone_writes(memory).find(is_like).unwrap_or(NO_TERM)
+    /// The lone writes that a memory contains, to find each by its operation. Of equal ones, the
+    /// last in time.
+    pub(super) fn lone_by_operation(&self, memory: TermId) -> LoneWrites {
+        let mut found = LoneWrites::default();
+        for id in self.lone_writes(memory) {
+            self.compared.set(self.compared.get() + 1);
+            let write = self.table.operation(id);
+            let key = write.and_then(|OperationRef { opcode, ty, imm, args }| {
+                let (_, operands) = args.split_last()?;
+                Some(((opcode, ty, imm), ClassArgs::from_slice(operands)))
+            });
+            key.into_iter().for_each(|key| {
+                found.entry(key).or_insert(id);
+            });
+        }
+        found
     }
 
     /// The lone writes that a memory contains, the last in time first.

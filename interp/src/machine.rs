@@ -82,7 +82,7 @@ impl Machine {
     /// neither an import nor a body.
     ///
     /// # Panics
-    /// As [`Code::new`].
+    /// As [`crate::Code::new`].
     pub fn new(module: &Module, limits: Limits) -> Result<Machine, InstantiateError> {
         Machine::with_options(&Program::new(module), limits, Options::traced())
     }

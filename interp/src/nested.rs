@@ -204,12 +204,12 @@ impl Machine {
     /// The run is paused at the landing point, so the observer does not see the instruction there.
     /// Cost: the compensation code, the frames, and the digests.
     ///
-    /// The source version runs elsewhere, so the machine cannot look at it. `from` names the
+    /// The source version runs elsewhere, so the machine cannot look at it. `from` and `at` are the
     /// version and the point that the engine leaves, and the engine vouches for them and for the
     /// contents.
     ///
     /// # Errors
-    /// When the entry leads to another version or starts elsewhere than `from`, and as
+    /// When the entry leads to another version or starts elsewhere than `at`, and as
     /// [`FireError`] says. The suspended run stays as it was; stores may have been executed.
     ///
     /// # Panics
@@ -218,15 +218,16 @@ impl Machine {
         &mut self,
         to: impl AsRef<[VersionId]>,
         entry: CheckedEntry<'_>,
-        from: (VersionKey, Point),
+        from: VersionKey,
+        at: Point,
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, FireError> {
         let to = to.as_ref();
-        if entry.source() != from.0 {
+        if entry.source() != from {
             return Err(FireError::OtherSource);
         }
-        if entry.point() != from.1 {
-            return Err(FireError::OtherPoint(from.1));
+        if entry.point() != at {
+            return Err(FireError::OtherPoint(at));
         }
         self.require_versions(to, &entry)?;
         let entry = entry.entry();

@@ -68,8 +68,8 @@ impl VersionPair<'_> {
     /// The actions of the log to suspect for a point without an entry, by index, the likeliest
     /// first: [`Unmapped::blame`] is the first of them. A few at most.
     pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
-        let lack = (Lack::of(unmapped), MAX_SUSPECTS);
-        let suspects = suspects((self, from), lack, &mut BTreeMap::new());
+        let (lack, known) = (Lack::of(unmapped), &mut BTreeMap::new());
+        let suspects = suspects(self, from, lack, MAX_SUSPECTS, known);
         suspects.into_iter().map(|at| at as usize).collect()
     }
 }

@@ -51,26 +51,6 @@ impl OwnPlaces {
     }
 }
 
-/// The points at which entries from these points may land: all that [`landings_to_try`] may give.
-pub(crate) fn landing_candidates(
-    pair: &VersionPair<'_>,
-    from: Side,
-    points: &BTreeSet<Point>,
-) -> BTreeSet<Point> {
-    let (p, q) = (pair.source(from), pair.target(from));
-    if points.is_empty() {
-        return BTreeSet::new();
-    }
-    let places = pair.own_places(from);
-    let ends = points
-        .iter()
-        .filter_map(|at| Some((pair.aim(from, *at), p.paths.end(p.f, at.inst())?.anchor)));
-    // With fewer values to provide, more points are tried, and among them all that are tried with
-    // more values (`fewer_landing_points_are_among_more`).
-    let tried = |(at, anchor)| landings_to_try(&q.paths, places, anchor, at, None, |_| 0);
-    ends.flat_map(tried).collect()
-}
-
 /// The landing points worth trying, in order. The source point's own instruction comes first, if
 /// the target version has it, and then its own place: they are the likeliest to cost nothing. Of a
 /// short gap all others follow, earliest first. Of a long gap, or with many values to provide, some

@@ -163,14 +163,6 @@ impl<'v> VersionPair<'v> {
         new.filter(|(_, found)| !found.is_empty()).collect()
     }
 
-    /// The actions of the log to suspect for a point without an entry, by index, the likeliest
-    /// first: [`Unmapped::blame`] is the first of them. A few at most.
-    pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
-        let (lack, known) = (Lack::of(unmapped), &mut BTreeMap::new());
-        let suspects = suspects(self, from, lack, MAX_SUSPECTS, known);
-        suspects.into_iter().map(|at| at as usize).collect()
-    }
-
     /// The source version of transitions that leave `from`.
     pub(crate) fn source(&self, from: Side) -> &Analyzed<'v> {
         &self.versions[from]
@@ -212,7 +204,7 @@ impl<'v> VersionPair<'v> {
             .filter_map(|at| Some((self.aim(from, *at), p.paths.end(p.f, at.inst())?.anchor)));
         // With fewer values to provide, more points are tried, and among them all that are tried
         // with more values (`fewer_landing_points_are_among_more`).
-        let tried = |(at, anchor)| landings_to_try((&q.paths, places), anchor, (at, None), |_| 0);
+        let tried = |(at, anchor)| landings_to_try(&q.paths, places, anchor, at, None, |_| 0);
         ends.flat_map(tried).collect()
     }
 

@@ -4,8 +4,8 @@ use ir::Point;
 use transition::VersionKey;
 use transition::mapping::Entry;
 
-fn forge(machine: &mut Machine, to: VersionId, from: (VersionKey, Point), entry: &Entry) {
-    machine.begin_nested_at(to, entry, from, |_| 0);
+fn forge(machine: &mut Machine, to: VersionId, from: VersionKey, at: Point, entry: &Entry) {
+    machine.begin_nested_at(to, entry, from, at, |_| 0);
 }
 
 fn main() {}

@@ -255,8 +255,8 @@ impl ComposedCode {
         self.append(first, source).map(|(assigns, _)| assigns).ok_or(Refusal::Malformed)
     }
 
-    /// Appends an entry that reads assigned values, which are ascending, and returns what it assigns
-    /// to each activation.
+    /// Appends an entry that reads assigned values, which are ascending, and returns its
+    /// assignments to each activation.
     ///
     /// # Errors
     /// [`Refusal::NotProvided`] and [`Refusal::Malformed`].

@@ -16,8 +16,9 @@
 //! An entry with inner activations makes this claim. Suppose that the source version, started on
 //! some input, reaches the source point. Then a run of the versions of the landings, started on the
 //! same input, reaches a state with these activations, the innermost last begun, with the same
-//! memory and the same outer effects so far. Calls and returns of inlined code are no outer effects.
-//! The compensation code agrees with that state on all values that the activations are assigned.
+//! memory and the same outer effects so far. Calls and returns of inlined code are no outer
+//! effects. The compensation code agrees with that state on all values that the activations are
+//! assigned.
 //!
 //! Such an entry is terminal: no entry leads on from its landings at once, since the run is before
 //! no point of the target version ([`Refusal::NoSecondEntry`]).

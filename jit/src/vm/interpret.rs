@@ -174,7 +174,8 @@ impl VmState {
         &mut self,
         func: Func,
         entry: CheckedEntry<'_>,
-        from: (VersionKey, Point),
+        from: VersionKey,
+        at: Point,
         read: impl Fn(Value) -> u64,
     ) -> Result<Nested, RunStop> {
         let mut bases: SmallVec<[VersionId; 1]> = SmallVec::new();
@@ -184,7 +185,7 @@ impl VmState {
             self.count_places_of(landing.func, base)?;
             bases.push(base);
         }
-        let nested = self.machine.begin_nested_at(&bases, entry, from, read);
+        let nested = self.machine.begin_nested_at(&bases, entry, from, at, read);
         nested.map_err(|error| match error {
             FireError::Transfer(TransferError::StackOverflow) => {
                 RunStop::Failed(RunError::StackOverflow { func })

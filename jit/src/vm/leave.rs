@@ -101,7 +101,7 @@ fn descend(
     let at = version.points[number].at;
     let entry = mapping.checked_entry(at).expect("jit: an action was checked when it was linked");
     let read = reader(version, number, values);
-    let nested = access.state().descend(version.func, entry, (version.key, at), read)?;
+    let nested = access.state().descend(version.func, entry, version.key, at, read)?;
     match interpret::go_on(access, nested)? {
         NestedEnd::Returned(results) => Ok(access.state().give_back(version, &results)),
         NestedEnd::Ascends(ascent) => Ok(ascent.code().entry().addr() as u64),

@@ -73,7 +73,7 @@ fn native_code_side_exits_in_the_middle() {
         machine.start(twice, &[5]);
         pause_at(&mut machine, sum.func, at, 2);
         assert_eq!(machine.leave_activation(), Some(sum.func));
-        let from = (VersionKey::of(sum.module.body(sum.func).expect("it is defined")), point);
+        let from = VersionKey::of(sum.module.body(sum.func).expect("it is defined"));
         // Native code took over with i = 1 and s = 0. After one round, i is 2 and s is 1.
         let entry = landing(point, &[sum.n, sum.i, sum.s]);
         let read = |value| {
@@ -84,7 +84,7 @@ fn native_code_side_exits_in_the_middle() {
                 .1
         };
         let nested = machine
-            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), from, read)
+            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), from, point, read)
             .expect("there is room");
         let view = machine.view().expect("it is paused");
         assert_eq!((view.inst(), view.depth(), view.value(sum.i)), (at, 2, 2));

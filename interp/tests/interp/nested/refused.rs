@@ -20,7 +20,7 @@ fn nested_runs_that_cannot_begin() {
     let begin = |machine: &mut Machine, point, values: &[Value]| {
         let entry = landing(point, values);
         machine
-            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), (key, point), |_| 1)
+            .begin_nested_at(version, claimed(&sum.module, sum.func, &entry), key, point, |_| 1)
             .map(|nested| machine.end_nested(nested))
     };
     let refused = FireError::Transfer;
@@ -34,13 +34,13 @@ fn nested_runs_that_cannot_begin() {
     let entry = landing(Point::before(at), &[]);
     let others = claimed(&sum.module, twice, &entry);
     let point = Point::before(at);
-    let nested = machine.begin_nested_at(version, others, (others.source(), point), |_| 1);
+    let nested = machine.begin_nested_at(version, others, others.source(), point, |_| 1);
     assert_eq!(nested.map(|nested| machine.end_nested(nested)), Err(FireError::OtherTarget));
     // The engine leaves another version, or another point, than the entry starts at.
     let own = claimed(&sum.module, sum.func, &entry);
-    let nested = machine.begin_nested_at(version, own, (others.source(), point), |_| 1);
+    let nested = machine.begin_nested_at(version, own, others.source(), point, |_| 1);
     assert_eq!(nested.map(|nested| machine.end_nested(nested)), Err(FireError::OtherSource));
-    let nested = machine.begin_nested_at(version, own, (key, nowhere), |_| 1);
+    let nested = machine.begin_nested_at(version, own, key, nowhere, |_| 1);
     let elsewhere = Err(FireError::OtherPoint(nowhere));
     assert_eq!(nested.map(|nested| machine.end_nested(nested)), elsewhere);
     // The limit allows one activation and no nested one.
