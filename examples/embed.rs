@@ -7,7 +7,7 @@
 //! and fires an entry in each direction.
 
 use osier::check::Checked;
-use osier::driver::{self, Recipe, derive_certified};
+use osier::driver::{self, Recipe, derive_proved};
 use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
 use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
@@ -55,8 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // up the rewrite to blame; `retried` names these.
     let (pipeline, levels) = (Pipeline::default(), [Level::Avail]);
     let recipe = Recipe::new(&pipeline, &levels);
-    let made = derive_certified(&module, base, &recipe, &mut driver::NoObserver);
-    let (optimized, certified) = (&made.derived, &made.certified);
+    let made = derive_proved(&module, base, &recipe, &mut driver::NoObserver);
+    let (optimized, certified) = (&made.derived, &made.proved);
     let maps = certified.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
         let (entries, points) = (maps.mapping.len(), maps.points - maps.unreachable);

@@ -8,7 +8,7 @@
 //! limit, the run exits to the toy's interpreter in the middle of the loop, with each value in the
 //! register where the toy keeps it.
 
-use osier::driver::{self, Vigilance, certify, derive};
+use osier::driver::{self, Vigilance, derive, prove};
 use osier::interp::{Limits, Options};
 use osier::ir::edit::{Editor, Fuel, Pass, apply};
 use osier::ir::{
@@ -141,7 +141,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         apply(&derived.function, &Watch, &mut Fuel::UNLIMITED.clone()).into_parts();
     derived.log.extend(log);
     derived.function = watched;
-    let maps = certify(&module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
+    let maps = prove(&module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
     let back = Arc::new(maps.levels[0].backward.mapping.clone());
 
     let (_, branch) = sum_at_head(&derived.function);

@@ -12,7 +12,7 @@
 use clap::Parser;
 use ir::edit::{Fuel, apply, apply_without_log};
 use ir::{Function, Module};
-use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::driver::{NoObserver, Vigilance, derive, prove};
 use osier::{Format, load};
 use osr::Level;
 use passes::Pipeline;
@@ -105,7 +105,7 @@ fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             }
         }
         if round == 0 {
-            times.take("map and check", || certify_all(&module, &pipeline));
+            times.take("map and check", || prove_all(&module, &pipeline));
         }
     }
     print(&times)?;
@@ -130,10 +130,10 @@ fn optimize(
     }
 }
 
-fn certify_all(module: &Module, pipeline: &Pipeline) {
+fn prove_all(module: &Module, pipeline: &Pipeline) {
     for (_, base) in module.defined() {
         let derived = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
-        black_box(certify(module, base, &derived, &[Level::Avail], &mut NoObserver));
+        black_box(prove(module, base, &derived, &[Level::Avail], &mut NoObserver));
     }
 }
 

@@ -49,8 +49,8 @@
 //! let (func, base) = module.defined().next().ok_or("the module defines no function")?;
 //! let (pipeline, levels) = (Pipeline::default(), [Level::Avail]);
 //! let recipe = Recipe::new(&pipeline, &levels);
-//! let made = derive_certified(&module, base, &recipe, &mut osier::driver::NoObserver);
-//! let up: &Checked<Mapping> = &made.certified.levels[0].forward.mapping;
+//! let made = derive_proved(&module, base, &recipe, &mut osier::driver::NoObserver);
+//! let up: &Checked<Mapping> = &made.proved.levels[0].forward.mapping;
 //!
 //! // Pause a run of the base before the multiplication, and continue it in the other version.
 //! let mut machine = Machine::new(&module, Default::default())?;
@@ -137,7 +137,7 @@ pub use wasm::{Format, Limits, LoadError, load, load_within};
 /// The types and functions that most programs name.
 pub mod prelude {
     pub use crate::check::{Checked, CheckedEntry};
-    pub use crate::driver::{Recipe, derive_certified};
+    pub use crate::driver::{Recipe, derive_proved};
     pub use crate::interp::{Host, Machine, NoHost, Outcome, PauseAtMarks, Run, VersionId};
     pub use crate::ir::{Func, Function, FunctionBuilder, Module, Point, Type, Value};
     #[cfg(feature = "native")]

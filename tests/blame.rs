@@ -5,7 +5,7 @@ use osier::driver::counterfactual::{
     Counterfactual, Culprit, CulpritEffort, Culprits, Fate, SearchBound,
 };
 use osier::driver::{
-    NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive_certified, derive_without,
+    NoObserver, Recipe, Retry, Secured, Vigilance, derive_proved, derive_without, prove,
 };
 use osier::{Format, load};
 use osr::{Level, Unmapped};
@@ -22,7 +22,7 @@ fn module(path: &str) -> Module {
 fn secured(module: &Module, base: &Function, pipeline: &Pipeline) -> Secured {
     let (vigilance, levels, retry) = (Vigilance::Off, &Level::ALL, Retry::OFF);
     let recipe = Recipe { pipeline, vigilance, levels, retry };
-    derive_certified(module, base, &recipe, &mut NoObserver)
+    derive_proved(module, base, &recipe, &mut NoObserver)
 }
 
 /// The rewrite of a culprit in the version itself: its pass, its rule, and the action that stands
@@ -48,7 +48,7 @@ fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
     let pipeline = passes::parse(pipeline).expect("known passes");
     let secured = secured(&module, base, &pipeline);
     let at = before(base, value);
-    let made = secured.certified.levels.iter().find(|made| made.level == Level::Live);
+    let made = secured.proved.levels.iter().find(|made| made.level == Level::Live);
     let unmapped = &made.expect("all levels were made").forward.unmapped;
     let lacking = unmapped.iter().find(|unmapped| unmapped.point == at).expect("no entry");
     let blame = lacking.blame.expect("the log names an action");
@@ -193,9 +193,9 @@ fn kernels() -> impl Iterator<Item = (String, Module)> {
 
 /// The points of a function without an entry at a level, one in `one_in`.
 fn some_lacking(secured: &Secured, level: Level, one_in: usize) -> Vec<(Side, Unmapped)> {
-    let below = secured.certified.levels.iter().filter(|made| made.level < level);
+    let below = secured.proved.levels.iter().filter(|made| made.level < level);
     let below: Vec<_> = below.collect();
-    let made = secured.certified.levels.iter().find(|made| made.level == level);
+    let made = secured.proved.levels.iter().find(|made| made.level == level);
     let made = made.expect("all levels were made");
     let mut lacking = Vec::new();
     for side in Side::BOTH {
@@ -256,7 +256,7 @@ fn has_entry_without(
     let base = base.fork();
     let left_out: Vec<_> = left_out.iter().map(|number| *number..number + 1).collect();
     let derived = derive_without(module, &base, pipeline, &left_out, &mut NoObserver);
-    let certified = certify(module, &base, &derived, &[level], &mut NoObserver);
+    let certified = prove(module, &base, &derived, &[level], &mut NoObserver);
     let made = &certified.levels[0].forward;
     let is_lacking = made.unmapped.iter().any(|unmapped| unmapped.point == point)
         || made.rejected.iter().any(|(rejected, _)| *rejected == point);

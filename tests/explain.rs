@@ -3,7 +3,7 @@
 
 use ir::{Function, Module};
 use osier::driver::{
-    NoObserver, Recipe, Retry, Secured, UNPROVED, Vigilance, certify, derive, derive_certified,
+    NoObserver, Recipe, Retry, Secured, UNPROVED, Vigilance, derive, derive_proved, prove,
 };
 use osier::explain::{Question, explain, text};
 use osier::report::{UNBLAMED, function_report};
@@ -48,7 +48,7 @@ fn programs(seeds: std::ops::Range<u64>) -> Vec<(String, Module, Pipeline)> {
 fn secured(module: &Module, base: &Function, pipeline: &Pipeline) -> Secured {
     let (vigilance, levels, retry) = (Vigilance::Off, &Level::ALL, Retry::OFF);
     let recipe = Recipe { pipeline, vigilance, levels, retry };
-    derive_certified(module, base, &recipe, &mut NoObserver)
+    derive_proved(module, base, &recipe, &mut NoObserver)
 }
 
 fn sum(counts: &BTreeMap<String, u64>) -> u64 {
@@ -146,7 +146,7 @@ fn explanation(base: &Function, answers: Vec<PointAnswer>) -> Explanation {
 fn explain_all(
     module: &Module,
     base: &Function,
-    Secured { derived, certified, .. }: &Secured,
+    Secured { derived, proved: certified, .. }: &Secured,
     heading: Side,
     level: Level,
 ) -> Counted {
@@ -197,7 +197,7 @@ fn odd_texts_for_points_are_refused() {
     let module = osier::load(osier::Format::Oir, &source).expect("well-formed");
     let (_, base) = module.defined().next().expect("one function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
-    let certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
+    let certified = prove(&module, base, &derived, &Level::ALL, &mut NoObserver);
     let long = "x".repeat(1_000_000);
     let numbers = format!("body:{}", "9".repeat(1_000_000));
     let odd = [
@@ -243,7 +243,7 @@ fn a_dropped_entry_is_explained_as_unproved() {
     let (_, base) = module.defined().next().expect("one function");
     let pipeline = passes::parse("sccp,cse,preheaders,licm").expect("known passes");
     let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
-    let mut certified = certify(&module, base, &derived, &Level::ALL, &mut NoObserver);
+    let mut certified = prove(&module, base, &derived, &Level::ALL, &mut NoObserver);
     let inst = base.all_insts().find(|i| i.to_string() == "inst12").expect("it is there");
     let point = ir::Point::before(inst);
     let division = base.all_insts().find(|i| i.to_string() == "inst7").expect("it is there");

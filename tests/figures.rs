@@ -1,7 +1,7 @@
 //! The figures of a report over generated programs: they add up at every level, and each level of
 //! the chain has at least the entries of the level below.
 
-use osier::driver::{NoObserver, Recipe, derive_certified};
+use osier::driver::{NoObserver, Recipe, derive_proved};
 use osier::report::function_report;
 use osier::schema::{DirectionFigures, FunctionReport, LEVELS};
 use osr::Level;
@@ -34,7 +34,7 @@ fn reports(seed: u64, level: Level) -> Vec<FunctionReport> {
     let bodies = program.module.defined();
     let report = |(_, base)| {
         let recipe = Recipe::new(&pipeline, &Level::ALL);
-        let secured = derive_certified(&program.module, base, &recipe, &mut NoObserver);
+        let secured = derive_proved(&program.module, base, &recipe, &mut NoObserver);
         function_report(base, &secured, level)
     };
     bodies.map(report).collect()

@@ -17,7 +17,7 @@ use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
     HandedContent, LinkError, PointSpec, Slot, VersionSpec, Vm,
 };
-use osier::driver::{NoObserver, Vigilance, certify_graph, derive};
+use osier::driver::{NoObserver, Vigilance, derive, prove_graph};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use osr::{Level, VersionGraph, VersionTree, required};
@@ -197,7 +197,7 @@ fn entries_land_at_states_and_provide_their_values() {
         let graph = VersionGraph::build(&tree, &pairs, Level::Avail, Demand::default());
         let mut graph = graph.expect("derived");
         assert_eq!(graph.lacking(), [], "seed {seed}");
-        let made = certify_graph(module, &mut graph, &mut NoObserver);
+        let made = prove_graph(module, &mut graph, &mut NoObserver);
         // Code that no run reaches has no entry, whatever it claims.
         let is_idle = |check: Option<Check>| check == Some(Check::SourceReached);
         let mut rejected = made.rejected.values().flatten();

@@ -8,7 +8,7 @@ use interp::{Limits, NoHost};
 use ir::decided::Decided;
 use ir::liveness::Liveness;
 use ir::{Block, Function, Inst, Module, Point, Value};
-use osier::driver::{NoObserver, Vigilance, certify, certify_at, derive};
+use osier::driver::{NoObserver, Vigilance, derive, prove, prove_at};
 use osier::{Format, load};
 use osr::{Level, Synthesis, VersionPair, synthesize, synthesize_at};
 use passes::Pipeline;
@@ -163,12 +163,12 @@ fn accepted_on_demand(module: &Module, base: &Function, pipeline: &Pipeline, see
     let derived = derive(module, base, pipeline, Vigilance::Off, &mut NoObserver);
     let versions = Pair::new(base, &derived.function);
     let pair = VersionPair::new(base, &derived.function, &derived.log).expect("it replays");
-    let all = certify(module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let all = prove(module, base, &derived, &[Level::Avail], &mut NoObserver);
     let all = all.levels.into_iter().next().expect("one level");
     let mut accepted = 0;
     for asked in sets(&pair, versions, seed) {
         let made =
-            certify_at(module, base, &derived, Level::Avail, |_| asked, &mut NoObserver).entries;
+            prove_at(module, base, &derived, Level::Avail, |_| asked, &mut NoObserver).entries;
         for (some, whole) in [(&made.forward, &all.forward), (&made.backward, &all.backward)] {
             assert_eq!(some.facts.len(), some.mapping.len());
             accepted += some.mapping.len();
@@ -223,7 +223,7 @@ fn live_plus_of_a_set_counts_the_entries_of_the_set_alone() {
     let down = BTreeSet::from([store(&derived.function)]);
     let provided = |down: BTreeSet<Point>| {
         let asked = Pair::new(up.clone(), down);
-        let made = certify_at(&module, base, &derived, Level::Avail, |_| asked, &mut NoObserver);
+        let made = prove_at(&module, base, &derived, Level::Avail, |_| asked, &mut NoObserver);
         let forward = &made.entries.forward.mapping;
         let entry = forward.entry(store(base)).expect("the store has an entry");
         let d = base.block_params(base.entry())[1];

@@ -14,7 +14,7 @@ use jit::{
     TransitionKind, Vm,
 };
 use osier::driver::{
-    self, CertifiedRegions, Derived, EnteredRegion, Vigilance, certify_regions, derive,
+    self, Derived, EnteredRegion, ProvedRegions, Vigilance, derive, prove_regions,
 };
 use osier::{Format, load};
 use osr::{Level, VersionPair};
@@ -27,7 +27,7 @@ use verify::generate::{Program, Weights, generate};
 /// The optimized version of a function, and the loops of the base that can run as its regions.
 struct MadeRegions {
     derived: Derived,
-    certified: CertifiedRegions,
+    certified: ProvedRegions,
 }
 
 /// Optimizes a function, and maps its loop headers and the points behind its loops.
@@ -37,7 +37,7 @@ fn made(module: &Module, base: &Function, pipeline: &Pipeline) -> MadeRegions {
     let forest = LoopForest::new(base, &Cfg::new(base));
     let headers = forest.loops().map(|l| Point::before(base.first_inst(forest.header(l))));
     let certified =
-        certify_regions(module, base, &derived, Level::Avail, headers.collect(), observer);
+        prove_regions(module, base, &derived, Level::Avail, headers.collect(), observer);
     MadeRegions { derived, certified }
 }
 

@@ -8,7 +8,7 @@ use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Module, Point};
 use jit::RegionExits;
-use osier::driver::{NoObserver, Vigilance, certify_regions, derive};
+use osier::driver::{NoObserver, Vigilance, derive, prove_regions};
 use osr::Level;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ fn measure(
     let all = headers(base);
     let count = all.len();
     let observer = &mut NoObserver;
-    let made = certify_regions(module, base, &derived, Level::Avail, all, observer);
+    let made = prove_regions(module, base, &derived, Level::Avail, all, observer);
     let version = &derived.function;
     let engine = arguments.engine()?;
     let (mut function, mut target) = (f64::INFINITY, None);

@@ -6,7 +6,7 @@ use super::{Arguments, Report};
 use interp::{Limits, Machine, Options, Outcome, Program, Run};
 use ir::{Function, Module};
 use jit::{Config, Effort, Engine, Quiet, Vm};
-use osier::driver::{self, Derived, Vigilance, certify_at, derive};
+use osier::driver::{self, Derived, Vigilance, derive, prove_at};
 use osier::{Format, load};
 use osr::Level;
 use passes::Pipeline;
@@ -140,7 +140,7 @@ impl Work {
         };
         let mut observer = driver::NoObserver;
         let (seconds, _) =
-            timed(|| certify_at(module, base, derived, Level::Avail, asked, &mut observer));
+            timed(|| prove_at(module, base, derived, Level::Avail, asked, &mut observer));
         if first.is_empty() {
             return;
         }

@@ -3,7 +3,7 @@
 use super::pins::{EVERY, profile};
 use super::{ProfiledPrograms, program};
 use ir::{Function, Module};
-use osier::driver::{NoObserver as Unobserved, Observer, Step, Vigilance, certify_graph, derive};
+use osier::driver::{NoObserver as Unobserved, Observer, Step, Vigilance, derive, prove_graph};
 use osier::speculate::{Assumption, Plan, Suggester, speculate};
 use osr::{Level, Version, VersionGraph, VersionTree};
 use passes::Pipeline;
@@ -115,6 +115,6 @@ fn judged(module: &Module, tree: &VersionTree, last: Version) -> Judged {
         .expect("each version is derived from the one before");
     let entries = graph.edges().iter().map(|edge| edge.mapping.len() as u64).sum();
     let mut time = CheckTime::default();
-    certify_graph(module, &mut graph, &mut time);
+    prove_graph(module, &mut graph, &mut time);
     Judged { entries, spent: time.spent }
 }

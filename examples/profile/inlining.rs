@@ -2,7 +2,7 @@
 
 use super::program;
 use ir::{Func, Function, Module};
-use osier::driver::{Observer, Step, Vigilance, certify, derive};
+use osier::driver::{Observer, Step, Vigilance, derive, prove};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
 use osr::Level;
 use passes::Callers;
@@ -153,7 +153,7 @@ impl<'m> Program<'m> {
             let (mut steps, before) = (StepTimes::new(), seconds());
             let module = self.module;
             let derived = derive(module, base, &self.plan.first, Vigilance::On, &mut steps);
-            let made = certify(module, base, &derived, levels, &mut steps);
+            let made = prove(module, base, &derived, levels, &mut steps);
             let seconds = seconds() - before;
             work.add(&Work { seconds, steps, entries: made.checked().held });
         }

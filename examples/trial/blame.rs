@@ -6,7 +6,7 @@ use ir::{Function, Module};
 use osier::driver::counterfactual::{
     Counterfactual, CulpritEffort, Culprits, Fate, SearchBound, SourcePoint,
 };
-use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_certified};
+use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_proved};
 use osier::load;
 use osr::{Level, Unmapped};
 use passes::Pipeline;
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> bool {
         for (_, base) in module.defined() {
             let recipe =
                 Recipe { vigilance: Vigilance::Off, ..Recipe::new(&pipeline, &Level::ALL) };
-            let secured = derive_certified(&module, base, &recipe, &mut NoObserver);
+            let secured = derive_proved(&module, base, &recipe, &mut NoObserver);
             one_function(&module, base, &secured, &pipeline, args, &mut prng, &mut rows);
         }
     }
@@ -224,10 +224,10 @@ fn show(
 /// The points of a function without an entry, at every level from `live` on.
 fn all_lacking(secured: &Secured) -> Vec<Lacking<'_>> {
     let mut all = Vec::new();
-    for (place, made) in secured.certified.levels.iter().enumerate() {
+    for (place, made) in secured.proved.levels.iter().enumerate() {
         let level = made.level;
         for side in Side::BOTH.into_iter().filter(|_| level >= Level::Live) {
-            let lower = &secured.certified.levels[..place];
+            let lower = &secured.proved.levels[..place];
             let is_lower = |unmapped: &&Unmapped| {
                 lower.iter().any(|made| made.of(side).mapping.entry(unmapped.point).is_some())
             };

@@ -5,7 +5,7 @@ use crate::p3::wrong::{self, Wrong};
 use certify::Certifier;
 use check::verdict::Check;
 use ir::{Function, Module};
-use osier::driver::{Derived, GivenUp, NoObserver, Recipe, Secured, derive_certified};
+use osier::driver::{Derived, GivenUp, NoObserver, Recipe, Secured, derive_proved};
 use osier::exchange::{self, ExportedParts, recheck};
 use osier::{Format, load};
 use osr::{Level, VersionPair};
@@ -168,8 +168,8 @@ fn forge(module: &Module, out: &Path, pipeline: &str, seed: u64) {
     for (_, base) in module.defined() {
         let levels = [Level::Avail];
         let recipe = Recipe::new(&passes, &levels);
-        let Secured { derived, certified, retried } =
-            derive_certified(module, base, &recipe, &mut NoObserver);
+        let Secured { derived, proved: certified, retried } =
+            derive_proved(module, base, &recipe, &mut NoObserver);
         let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();
         let level = certified.levels.into_iter().next().expect("one level was made");
         let made = Pair::new(level.forward, level.backward);

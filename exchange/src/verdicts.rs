@@ -2,7 +2,7 @@
 
 use crate::{ACROSS, DIRECTIONS, PAIR_NAMES};
 use check::verdict::Verdict;
-use derive::driver::Certified;
+use derive::driver::Proved;
 use derive::inlining::{Inlined, InlinedSteps, MappedStep};
 use ir::Point;
 use transition::mapping::Mapping;
@@ -68,7 +68,7 @@ impl EntryVerdict {
 
     /// The verdicts on all entries of all levels of a pair, dropped ones included, in the order of
     /// a file of mappings. Cost: near linear in the entries.
-    pub fn of_pair(certified: &Certified) -> Vec<EntryVerdict> {
+    pub fn of_pair(certified: &Proved) -> Vec<EntryVerdict> {
         let mut all = Vec::new();
         for level in &certified.levels {
             for (direction, made) in DIRECTIONS.into_iter().zip([&level.forward, &level.backward]) {

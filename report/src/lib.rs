@@ -43,7 +43,7 @@ use crate::explain::{BlockVisits, ViewSurroundings, view};
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
 use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
-use derive::driver::{CertifiedMapping, Secured, UNPROVED};
+use derive::driver::{ProvedMapping, Secured, UNPROVED};
 use ir::edit::ActionLog;
 use ir::{Block, Function, Module};
 use osr::Level;
@@ -95,11 +95,11 @@ pub fn weighed_function_report(
     level: Level,
     profile: Option<&FunctionProfile>,
 ) -> FunctionReport {
-    let Secured { derived, certified, retried } = secured;
+    let Secured { derived, proved, retried } = secured;
     let history = History { base, opt: &derived.function, log: &derived.log };
     let [before, after] = [None, Some(&derived.log)].map(|log| weights(profile?, base, log));
     let mut tallies = [Tally::new(base, before), Tally::new(&derived.function, after)];
-    for made in &certified.levels {
+    for made in &proved.levels {
         for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
             take(tally, place(made.level), mapping, (made.level == level).then_some(history));
         }
@@ -113,7 +113,7 @@ pub fn weighed_function_report(
         actions: Actions::of(derived.log.actions()),
         forward,
         backward,
-        checked: certified.checked(),
+        checked: proved.checked(),
         given_up: retried.given_up.clone(),
         refused: retried.refused,
         without_retry: retried.without.clone(),
@@ -151,12 +151,7 @@ pub fn function_page(
 }
 
 /// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.
-fn take(
-    tally: &mut Tally<'_>,
-    place: usize,
-    made: &CertifiedMapping,
-    history: Option<History<'_>>,
-) {
+fn take(tally: &mut Tally<'_>, place: usize, made: &ProvedMapping, history: Option<History<'_>>) {
     tally.take_level(place, made);
     let Some(history) = history else { return };
     let pass = |blame: Option<usize>| {

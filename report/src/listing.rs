@@ -5,7 +5,7 @@ mod frames;
 
 use crate::source::{Line, Lines, VersionLines};
 use cranelift_entity::SecondaryMap;
-use derive::driver::{Certified, CertifiedMapping, Derived};
+use derive::driver::{Derived, Proved, ProvedMapping};
 use derive::speculate::{Assumption, Expected};
 pub use frames::{frames, frames_with_lines};
 use ir::edit::ActionLog;
@@ -58,12 +58,7 @@ pub(crate) fn fact(function: &Function, assumption: &Assumption) -> String {
 
 /// Lists the mappings in both directions between a base and its derived version: every point with
 /// its entry, or with the reason for the missing entry.
-pub fn mappings(
-    module: &Module,
-    base: &Function,
-    derived: &Derived,
-    certified: &Certified,
-) -> String {
+pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Proved) -> String {
     mappings_with_lines(module, base, derived, certified, None)
 }
 
@@ -72,7 +67,7 @@ pub fn mappings_with_lines(
     module: &Module,
     base: &Function,
     derived: &Derived,
-    certified: &Certified,
+    certified: &Proved,
     lines: Option<&dyn Lines>,
 ) -> String {
     let log = &derived.log;
@@ -203,7 +198,7 @@ impl Listing<'_> {
         writeln!(self.out, "{:indent$}{text}", "").expect("writing to a string cannot fail");
     }
 
-    fn direction(&mut self, heading: &str, level: Level, made: &CertifiedMapping) {
+    fn direction(&mut self, heading: &str, level: Level, made: &ProvedMapping) {
         let (name, entries) = (self.source.version.name(), made.mapping.len());
         let points =
             format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);

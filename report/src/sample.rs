@@ -11,7 +11,7 @@ use crate::schema::{BlameCheck, FunctionReport};
 use derive::driver::counterfactual::{
     Counterfactual, Culprit, CulpritEffort, Culprits, SearchBound, SourcePoint,
 };
-use derive::driver::{NoObserver, Recipe, Retry, Secured, derive_certified};
+use derive::driver::{NoObserver, Recipe, Retry, Secured, derive_proved};
 use ir::{Func, Function, Inst, Module, Point};
 use osr::{Level, Unmapped};
 use passes::Pipeline;
@@ -108,7 +108,7 @@ pub fn check_blame(
     gaps: &[RankedGap],
 ) -> (BlameCheck, BetterBlame) {
     let recipe = Recipe { retry, ..Recipe::new(pipeline, &Level::ALL) };
-    let secured = derive_certified(module, base, &recipe, &mut NoObserver);
+    let secured = derive_proved(module, base, &recipe, &mut NoObserver);
     let given_up = secured.retried.given_up.iter().map(|given_up| given_up.numbers()).collect();
     let mut test = Counterfactual::new(module, base, &secured.derived, pipeline, given_up);
     let all: Vec<&Unmapped> = gaps.iter().map(|gap| unmapped(base, &secured, level, gap)).collect();
@@ -198,7 +198,7 @@ fn in_order(version: &Function) -> impl Iterator<Item = Inst> + '_ {
 
 /// The points without an entry at a level and at all lower ones.
 fn lacking(secured: &Secured, level: Level, side: Side) -> impl Iterator<Item = &Unmapped> {
-    let levels = &secured.certified.levels;
+    let levels = &secured.proved.levels;
     let made = levels.iter().find(|made| made.level == level);
     let made = made.expect("mappings were made at the level").of(side);
     made.unmapped.iter().filter(move |unmapped| {

@@ -2,7 +2,7 @@
 
 use super::BlockWeights;
 use crate::schema::{DirectionFigures, DynamicFigures};
-use derive::driver::CertifiedMapping;
+use derive::driver::ProvedMapping;
 use ir::{Function, Point, Value};
 use std::collections::BTreeMap;
 use transition::mapping::SharedEntry;
@@ -68,7 +68,7 @@ impl<'a> Tally<'a> {
 
     /// Adds the mapping of the next higher level. The counts of points must be the same at every
     /// level.
-    pub(super) fn take_level(&mut self, level: usize, made: &CertifiedMapping) {
+    pub(super) fn take_level(&mut self, level: usize, made: &ProvedMapping) {
         self.figures.points = made.points as u64;
         self.figures.unreachable = made.unreachable as u64;
         // An entry of this level replaces the entry of a lower level; a point without an entry at

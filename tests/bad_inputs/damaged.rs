@@ -7,7 +7,7 @@ mod damage;
 use damage::{Random, damaged};
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::Module;
-use osier::driver::{self, Vigilance, certify, derive};
+use osier::driver::{self, Vigilance, derive, prove};
 use osier::{Format, load};
 use osr::Level;
 use passes::Pipeline;
@@ -41,7 +41,7 @@ fn put_through_changed(module: &Module, undamaged: &BTreeSet<u64>) -> usize {
     for (_, base) in module.defined().filter(|(_, f)| !undamaged.contains(&f.history())) {
         let derived =
             derive(module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
-        drop(certify(module, base, &derived, &[Level::Avail], &mut driver::NoObserver));
+        drop(prove(module, base, &derived, &[Level::Avail], &mut driver::NoObserver));
         count += 1;
     }
     count

@@ -1,7 +1,7 @@
 //! Exported mappings and their certificates, each wrong in one way.
 
 use ir::Module;
-use osier::driver::{CheckCounts, Derived, NoObserver, Vigilance, certify, derive};
+use osier::driver::{CheckCounts, Derived, NoObserver, Vigilance, derive, prove};
 use osier::exchange;
 use osier::exchange::recheck;
 use osier::{Format, load};
@@ -20,7 +20,7 @@ fn sample() -> Sample {
         .expect("well-formed");
     let (_, base) = module.defined().next().expect("a function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
-    let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let certified = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let made = &certified.levels[0];
     let mut text = exchange::header("O1", "avail", 1);
     let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));

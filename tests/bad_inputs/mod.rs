@@ -10,7 +10,7 @@ mod wasm;
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::Module;
 use osier::Format;
-use osier::driver::{self, Vigilance, certify, derive};
+use osier::driver::{self, Vigilance, derive, prove};
 use osr::Level;
 use passes::Pipeline;
 
@@ -29,7 +29,7 @@ fn put_through(module: &Module) -> usize {
     for (_, base) in module.defined() {
         let derived =
             derive(module, base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
-        let certified = certify(module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
+        let certified = prove(module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
         held += certified
             .levels
             .iter()

@@ -2,7 +2,7 @@
 //! single alias argument allows; the certifier has to explain the rewrite with the same argument.
 
 use check::verdict::Verdict;
-use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::driver::{NoObserver, Vigilance, derive, prove};
 use osier::{Format, load};
 use osr::Level;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let (_, base) = module.defined().next().expect("a function");
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
-    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let sides = [&made.levels[0].forward, &made.levels[0].backward];
     let rejected = sides.iter().flat_map(|m| m.rejected.iter().map(|(_, verdict)| *verdict));
     (rejected.collect(), derived.log.len())

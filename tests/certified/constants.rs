@@ -1,19 +1,19 @@
 //! Accesses at constant addresses, as C programs access their globals: all points have entries.
 
-use osier::driver::{CertifiedLevel, NoObserver, Recipe, derive_certified};
+use osier::driver::{NoObserver, ProvedLevel, Recipe, derive_proved};
 use osier::{Format, load};
 use osr::{Level, Reason};
 use passes::Pipeline;
 
 /// The mappings of the first function, at the level `avail`.
-fn made(format: Format, text: &str, pipeline: &Pipeline) -> CertifiedLevel {
+fn made(format: Format, text: &str, pipeline: &Pipeline) -> ProvedLevel {
     let module = load(format, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let (_, base) = module.defined().next().expect("a function");
     let levels = [Level::Avail];
     let recipe = Recipe::new(pipeline, &levels);
-    let made = derive_certified(&module, base, &recipe, &mut NoObserver);
+    let made = derive_proved(&module, base, &recipe, &mut NoObserver);
     assert!(!made.derived.log.is_empty(), "the passes do nothing\n{text}");
-    made.certified.levels.into_iter().next().expect("one level")
+    made.proved.levels.into_iter().next().expect("one level")
 }
 
 /// The reasons of the points without an entry in both directions. Fails if an entry was dropped.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 fn exported(module: &Module, derived: &Derived) -> String {
     let (_, base) = module.defined().next().expect("one function");
-    let certified = certify(module, base, derived, &[Level::Avail], &mut NoObserver);
+    let certified = prove(module, base, derived, &[Level::Avail], &mut NoObserver);
     let made = &certified.levels[0];
     let mut text = exchange::header("O1", "avail", 1);
     let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));

@@ -13,7 +13,7 @@ use check::verdict::{Options, Verdict};
 use ir::Module;
 use ir::{Opcode, Type};
 use osier::driver::{
-    CertifiedMapping, CheckCounts, Derived, NoObserver, Vigilance, certify, certify_graph, derive,
+    CheckCounts, Derived, NoObserver, ProvedMapping, Vigilance, derive, prove, prove_graph,
 };
 use osier::exchange::recheck;
 use osier::{Format, load};
@@ -40,8 +40,7 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
         for (_, base) in program.module.defined() {
             let derived =
                 derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
-            for made in
-                certify(&program.module, base, &derived, &Level::ALL, &mut NoObserver).levels
+            for made in prove(&program.module, base, &derived, &Level::ALL, &mut NoObserver).levels
             {
                 for mapping in [&made.forward, &made.backward] {
                     let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
@@ -82,7 +81,7 @@ join:
     let (_, base) = module.defined().next().expect("one function");
     let passes = passes::parse("cse,cfg_clean").expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
-    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
         assert_eq!(mapping.rejected, Vec::new());
     }
@@ -97,7 +96,7 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let (_, base) = module.defined().next().expect("a function");
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
-    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let sides = [&made.levels[0].forward, &made.levels[0].backward];
     assert!(sides.iter().all(|m| !m.mapping.is_empty()), "there are entries both ways");
     let rejected =
@@ -248,7 +247,7 @@ block5:
             Vigilance::On,
             &mut NoObserver,
         );
-        let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+        let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
         for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
             assert_eq!(mapping.rejected, Vec::new(), "{pipeline}");
         }
@@ -353,7 +352,7 @@ fn entries_around_stores_of_one_version_are_proved() {
             f.all_insts().filter(|i| f.inst(*i).opcode.name().starts_with("store")).count()
         };
         assert!(stores(&derived.function) < stores(base), "{pipeline} deletes a store");
-        for made in certify(&module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
+        for made in prove(&module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
             for mapping in [&made.forward, &made.backward] {
                 let checked = mapping.checked();
                 assert!(checked.dropped.is_empty() && checked.held > 0, "{pipeline}: {checked:?}");
@@ -401,7 +400,7 @@ out:
     for passes in ["O1", "O2", "sccp,adce"] {
         let pipeline = passes::parse(passes).expect("passes");
         let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
-        let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+        let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
         for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
             assert_eq!(mapping.rejected, Vec::new(), "{passes}");
             assert_eq!(mapping.unmapped, Vec::new(), "{passes}");
@@ -416,7 +415,7 @@ out:
         let mut graph =
             VersionGraph::build(&tree, &[ends], Level::Avail, Demand::Needed).expect("derived");
         assert_eq!(graph.lacking(), vec![], "{passes}");
-        let checked = certify_graph(&module, &mut graph, &mut NoObserver).counts;
+        let checked = prove_graph(&module, &mut graph, &mut NoObserver).counts;
         assert_eq!((checked.refuted, checked.dropped.len()), (0, 0), "{passes}: {checked:?}");
     }
 }
@@ -434,7 +433,7 @@ fn right_memory_is_never_refuted() {
                     .expect("passes");
             let derived = derive(&program.module, base, &passes, Vigilance::On, &mut NoObserver);
             for made in
-                certify(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels
+                prove(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels
             {
                 for mapping in [&made.forward, &made.backward] {
                     let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
@@ -476,7 +475,7 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
             let mut graph =
                 VersionGraph::build(&tree, &pairs, Level::Avail, Demand::Needed).expect("a chain");
             graph.add_composed(&chain).expect("a path");
-            let certified = certify_graph(&program.module, &mut graph, &mut NoObserver);
+            let certified = prove_graph(&program.module, &mut graph, &mut NoObserver);
             let same = graph
                 .edges()
                 .iter()
@@ -536,7 +535,7 @@ fn an_edge_is_not_vouched_for_by_another_between_its_versions() {
     entry.steps.push(Step { opcode: Opcode::Const, ty, operand_ty: ty, bits: 12_345, args });
     mapping.insert(point, entry);
     assert_eq!(graph.insert(base_version, after, mapping, BTreeSet::new()), Ok(vec![]));
-    let checked = certify_graph(&module, &mut graph, &mut NoObserver).counts;
+    let checked = prove_graph(&module, &mut graph, &mut NoObserver).counts;
     assert_eq!(checked.dropped.values().sum::<u64>(), 1, "{checked:?}");
     let has = |edge: usize| graph.edges()[edge].mapping.entry(point).is_some();
     assert_eq!((has(0), has(2)), (true, false));
@@ -552,7 +551,7 @@ fn leaves_of_one_version_refute_nothing() {
     let (_, base) = module.defined().next().expect("one function");
     let derived =
         derive(&module, base, &passes::parse("O0").expect("none"), Vigilance::On, &mut NoObserver);
-    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let mut certificate = made.certificate.clone();
     let leaf =
         certificate.terms.iter().position(|t| t.kind == TermKind::Param).expect("x is a leaf");
@@ -566,7 +565,7 @@ fn leaves_of_one_version_refute_nothing() {
     let relation = relation.unwrap_or_else(|verdict| panic!("{verdict}"));
     // Both paths to the return bind the two leaves alike.
     assert_eq!(relation.unproved(), []);
-    let CertifiedMapping { mapping, facts, .. } = &made.levels[0].forward;
+    let ProvedMapping { mapping, facts, .. } = &made.levels[0].forward;
     let verdicts = relation.judge(Side::Before, mapping, facts, &[]);
     assert!(verdicts.len() > 3 && verdicts.iter().any(Verdict::holds), "{verdicts:?}");
     let undecided = verdicts.iter().filter(|v| matches!(v, Verdict::Undecided(_))).count();

@@ -4,8 +4,8 @@
 use ir::edit::{Editor, Pass, check_replay};
 use ir::{Function, Imm, Inst, InstSpec, Module, Opcode, Point};
 use osier::driver::{
-    Derived, GivenUp, NoObserver, Recipe, Retry, Secured, Vigilance, certify, derive,
-    derive_certified, derive_certified_at, derive_without,
+    Derived, GivenUp, NoObserver, Recipe, Retry, Secured, Vigilance, derive, derive_proved,
+    derive_proved_at, derive_without, prove,
 };
 use osier::exchange;
 use osier::exchange::recheck;
@@ -123,14 +123,14 @@ done:
 fn secured(module: &Module, pipeline: &Pipeline, retry: Retry) -> Secured {
     let (_, base) = module.defined().next().expect("one function");
     let recipe = Recipe { pipeline, vigilance: Vigilance::On, levels: &Level::ALL, retry };
-    derive_certified(module, base, &recipe, &mut NoObserver)
+    derive_proved(module, base, &recipe, &mut NoObserver)
 }
 
 /// The number of dropped entries, and of reachable points without an accepted entry at `avail`.
 fn lost(secured: &Secured) -> (usize, usize) {
-    let highest = secured.certified.levels.last().expect("levels");
+    let highest = secured.proved.levels.last().expect("levels");
     let sides = [&highest.forward, &highest.backward];
-    let dropped = secured.certified.levels.iter().flat_map(|l| [&l.forward, &l.backward]);
+    let dropped = secured.proved.levels.iter().flat_map(|l| [&l.forward, &l.backward]);
     (
         dropped.map(|m| m.rejected.len()).sum(),
         sides.iter().map(|m| m.rejected.len() + m.unmapped.len()).sum(),
@@ -153,7 +153,7 @@ fn the_one_unprovable_rewrite_is_given_up() {
     assert_eq!((given_up.pass, given_up.rule), ("shifts", "power-of-two"));
     assert!(given_up.text.starts_with("add inst") && given_up.text.contains("const.i32"));
     assert_eq!(given_up.check, "anchor-operands");
-    assert_eq!(made.retried.without, Some(without.certified.checked()));
+    assert_eq!(made.retried.without, Some(without.proved.checked()));
     // All other rewrites are made: the products of arguments are one, and no longer in the loop.
     let version = &made.derived.function;
     assert_eq!((count(version, Opcode::Shl), count(version, Opcode::Mul)), (0, 3));
@@ -209,7 +209,7 @@ fn stretches_are_given_up_where_single_rewrites_do_not_suffice() {
     // Without merging of equal products first.
     let pipeline = Pipeline::of(vec![&SHIFTS]);
     let without = secured(&module, &pipeline, Retry::OFF);
-    assert!(without.certified.levels.iter().all(|l| l.forward.mapping.is_empty()));
+    assert!(without.proved.levels.iter().all(|l| l.forward.mapping.is_empty()));
     let made = secured(&module, &pipeline, Retry::default());
     assert_eq!(lost(&made), (0, 0));
     let stretches = made.retried.given_up.iter().filter(|g| g.count > 1).count();
@@ -305,12 +305,12 @@ fn a_file_names_the_rewrites_left_out() {
     let made = secured(&module(["eight", "eight"]), &pipeline(), Retry::default());
     let again = module(["eight", "eight"]);
     let (_, base) = again.defined().next().expect("one function");
-    let highest = made.certified.levels.last().expect("levels");
+    let highest = made.proved.levels.last().expect("levels");
     let mappings = [&highest.forward, &highest.backward].map(|m| (&*m.mapping, &m.facts));
     let left_out: Vec<_> = made.retried.given_up.iter().map(GivenUp::numbers).collect();
     let mut text = exchange::header("no name", "avail", 1);
     let versions = [base, &made.derived.function];
-    exchange::write(&mut text, versions, &left_out, &made.certified.certificate, mappings);
+    exchange::write(&mut text, versions, &left_out, &made.proved.certificate, mappings);
     let judged = |text: &str| {
         let file = exchange::read(text)?;
         let function = &file.functions[0];
@@ -349,11 +349,11 @@ fn one_entry_is_won_for_a_program_that_waits() {
     };
     let header = base.blocks().nth(1).expect("a header");
     let at = Point::before(base.first_inst(header));
-    let made = derive_certified_at(&module, base, &recipe(Retry::BRIEF), at, &mut NoObserver);
+    let made = derive_proved_at(&module, base, &recipe(Retry::BRIEF), at, &mut NoObserver);
     let made = made.expect("the bounds suffice");
     assert!(made.made.entries.forward.mapping.entry(at).is_some());
     assert_eq!(made.given_up.len(), 1);
-    let none = derive_certified_at(&module, base, &recipe(Retry::OFF), at, &mut NoObserver);
+    let none = derive_proved_at(&module, base, &recipe(Retry::OFF), at, &mut NoObserver);
     assert!(none.is_none());
 }
 
@@ -392,12 +392,12 @@ fn entries_that_no_run_needs_cost_nothing() {
             let pipeline = passes::parse(name).expect("passes");
             for (_, base) in program.module.defined() {
                 let recipe = Recipe::new(&pipeline, &[Level::Avail]);
-                let made = derive_certified(&program.module, base, &recipe, &mut NoObserver);
+                let made = derive_proved(&program.module, base, &recipe, &mut NoObserver);
                 assert_eq!(made.retried.probes, 0, "seed {seed}, {name}, @{}", base.name());
                 let Derived { function, log } = &made.derived;
                 let pair = VersionPair::new(base, function, log).expect("the log leads there");
                 let known = osr::synthesize(&pair, Level::Avail).forward.unreachable;
-                let forward = &made.certified.levels[0].forward;
+                let forward = &made.proved.levels[0].forward;
                 assert!(forward.rejected.is_empty() && forward.unreachable >= known);
                 seen += forward.unreachable - known;
             }
@@ -424,11 +424,11 @@ fn generated_programs_keep_their_entries() {
         };
         for (_, base) in program.module.defined() {
             let derived = derive(&program.module, base, &pipeline, Vigilance::Off, &mut NoObserver);
-            let whole = certify(&program.module, base, &derived, &[Level::Avail], &mut NoObserver);
+            let whole = prove(&program.module, base, &derived, &[Level::Avail], &mut NoObserver);
             let recipe = Recipe::new(&pipeline, &[Level::Avail]);
-            let made = derive_certified(&program.module, base, &recipe, &mut NoObserver);
+            let made = derive_proved(&program.module, base, &recipe, &mut NoObserver);
             let (dropped, left) =
-                (whole.checked().all_dropped(), made.certified.checked().all_dropped());
+                (whole.checked().all_dropped(), made.proved.checked().all_dropped());
             assert!(left <= dropped, "seed {seed}, @{}: {left} of {dropped}", base.name());
             assert_eq!(made.retried.without, Some(whole.checked()));
             assert_eq!(dropped == 0, made.retried.probes == 0);

@@ -1,7 +1,7 @@
 //! Loops in a row and in nests, with counters in memory, as compilers make them without
 //! optimization. The number of loops costs no entries.
 
-use osier::driver::{NoObserver, Vigilance, certify, derive};
+use osier::driver::{NoObserver, Vigilance, derive, prove};
 use osier::{Format, load};
 use osr::Level;
 
@@ -11,7 +11,7 @@ fn held(format: Format, text: &str, pipeline: &str) -> (usize, Vec<String>) {
     let (_, base) = module.defined().last().expect("a function");
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::Off, &mut NoObserver);
-    let made = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let sides = [&made.levels[0].forward, &made.levels[0].backward];
     let rejected = sides.iter().flat_map(|m| m.rejected.iter().map(|(_, v)| format!("{v:?}")));
     (sides.iter().map(|m| m.mapping.len()).sum(), rejected.take(4).collect())

@@ -4,7 +4,7 @@
 use check::verdict::{Check, Place};
 use ir::edit::{ActionLog, Editor, Fuel, Pass, apply};
 use ir::{Block, Function, Imm, InstSpec, Module, Opcode, Point, Type};
-use osier::driver::{Certified, CertifiedMapping, Derived, NoObserver, Vigilance, certify, derive};
+use osier::driver::{Derived, NoObserver, Proved, ProvedMapping, Vigilance, derive, prove};
 use osier::explain::unproved;
 use osier::{Format, load};
 use osr::Level;
@@ -54,12 +54,12 @@ impl Pass for Factors {
     }
 }
 
-fn certified(module: &Module) -> (Derived, Certified) {
+fn certified(module: &Module) -> (Derived, Proved) {
     let (_, base) = module.defined().next().expect("one function");
     let (function, log): (Function, ActionLog) =
         apply(base, &Factors, &mut Fuel::UNLIMITED.clone()).into_parts();
     let derived = Derived { function, log };
-    let certified = certify(module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let certified = prove(module, base, &derived, &[Level::Avail], &mut NoObserver);
     (derived, certified)
 }
 
@@ -134,8 +134,8 @@ fn a_path_through_many_blocks_is_certified_up_to_the_limit() {
         let pipeline = passes::parse("cfg_clean").expect("a pass");
         let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
         assert!(derived.function.blocks().count() < 5, "the row is gone");
-        let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-        let CertifiedMapping { mapping, rejected, .. } = &certified.levels[0].forward;
+        let certified = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+        let ProvedMapping { mapping, rejected, .. } = &certified.levels[0].forward;
         let held = blocks(base, mapping);
         assert!(held.contains("side"), "{jumps}: {held:?}");
         assert_eq!((rejected.is_empty(), held.contains("row")), (is_short, is_short), "{jumps}");
@@ -158,7 +158,7 @@ fn a_switch_with_many_edges_to_one_block_costs_linear_time() {
     let pipeline = passes::parse("O1").expect("passes");
     let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
     assert_eq!(derived.function.blocks().count(), 1, "the switch is gone");
-    let certified = certify(&module, base, &derived, &[Level::Avail], &mut NoObserver);
+    let certified = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     let made = &certified.levels[0];
     for mapping in [&made.forward, &made.backward] {
         assert!(mapping.rejected.is_empty() && mapping.unmapped.is_empty());

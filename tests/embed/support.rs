@@ -1,7 +1,7 @@
 //! A loop, two versions of its function, and the mappings between them.
 
 use osier::check::{Checked, CheckedEntry};
-use osier::driver::{self, Vigilance, certify, derive};
+use osier::driver::{self, Vigilance, derive, prove};
 use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
 use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
@@ -84,7 +84,7 @@ impl Pair {
         let base = base.clone();
         let derived =
             derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
-        let maps = certify(&module, &base, &derived, &[Level::Avail], &mut driver::NoObserver);
+        let maps = prove(&module, &base, &derived, &[Level::Avail], &mut driver::NoObserver);
         let level = maps.levels.into_iter().next().expect("one level");
         let (forward, backward) =
             (Arc::new(level.forward.mapping), Arc::new(level.backward.mapping));

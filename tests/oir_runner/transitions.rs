@@ -6,7 +6,7 @@ use super::names::Names;
 use super::optimize::Optimized;
 use crate::file::Directions;
 use ir::{Function, Inst, Module};
-use osier::driver::{Derived, NoObserver, certify};
+use osier::driver::{Derived, NoObserver, prove};
 use osr::{Level, Synthesis, VersionPair, synthesize};
 use std::collections::BTreeSet;
 use verify::generate::CountingHost;
@@ -65,7 +65,7 @@ pub(crate) fn check(
 /// The entries that the checker does not accept: the check that fails, and a message.
 fn rejected(module: &Module, base: &Function, derived: &Derived) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    for made in certify(module, base, derived, &Level::ALL, &mut NoObserver).levels {
+    for made in prove(module, base, derived, &Level::ALL, &mut NoObserver).levels {
         let level = made.level.name();
         for (way, source, mapping) in
             [("forward", base, &made.forward), ("backward", &derived.function, &made.backward)]

@@ -4,7 +4,7 @@ use super::{Events, LOOP, both, kernel, parsed, programs};
 use interp::{Limits, NoHost, Options, Program};
 use ir::{Func, Module, Opcode, Point};
 use jit::{Action, Condition, Config, Engine, Interruption, LinkError, PointSpec, VersionSpec, Vm};
-use osier::driver::{self, Vigilance, certify, derive};
+use osier::driver::{self, Vigilance, derive, prove};
 use osier::osr::Level;
 use osier::profile::Profile;
 use osier::tiers::{self, Eager};
@@ -63,7 +63,7 @@ fn continuations_count_in_their_version() {
     let branch = branch.expect("a branch");
     let nothing = Pipeline::of(Vec::new());
     let derived = derive(&module, body, &nothing, Vigilance::On, &mut driver::NoObserver);
-    let made = certify(&module, body, &derived, &[Level::Avail], &mut driver::NoObserver);
+    let made = prove(&module, body, &derived, &[Level::Avail], &mut driver::NoObserver);
     let at = Point::before(branch);
     let entry = made.levels[0].forward.mapping.checked_entry(at).expect("it is the same point");
     let continuation = engine.continuation(body, entry, &target).expect("it is compiled");

@@ -8,8 +8,7 @@ use super::worker::TierGoal;
 use super::{CodeMode, Compiled, CompiledKind, Observer, SharedObserver, compile};
 use check::{Checked, CheckedEntry};
 use derive::driver::{
-    self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, certify_at, derive,
-    derive_certified_at,
+    self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, derive, derive_proved_at, prove_at,
 };
 use ir::edit::ActionLog;
 use ir::{Func, Function, Module, Point};
@@ -146,7 +145,7 @@ impl TierVersion {
             }
             Pair::new(points, BTreeSet::new())
         };
-        let made = certify_at(module, base, &self.derived, Level::Avail, asked, observer);
+        let made = prove_at(module, base, &self.derived, Level::Avail, asked, observer);
         self.dropped.extend(made.entries.forward.rejected.iter().map(|(point, _)| *point));
         let mapping = Arc::new(made.entries.forward.mapping);
         if is_whole {
@@ -317,7 +316,7 @@ impl<O: Observer> Compiler<O> {
         let (vigilance, levels, retry) = (Vigilance::Off, &[Level::Avail], Retry::BRIEF);
         let recipe = Recipe { pipeline: &self.pipeline, vigilance, levels, retry };
         let steps = &mut self.observer.steps();
-        let secured = derive_certified_at(place.module, place.base, &recipe, at, steps);
+        let secured = derive_proved_at(place.module, place.base, &recipe, at, steps);
         let Some(SecuredPoint { derived, made, given_up }) = secured else { return Ok(None) };
         self.observer.given_up(place.func, &given_up);
         let better =

@@ -266,6 +266,7 @@ fn finds_product(first: usize, second: usize) -> bool {
         assigns: vec![Assign { value: value(&f, "q"), from: Operand::Step(0) }],
         requires: vec![value(&f, "a"), value(&f, "b")],
         kept: Vec::new(),
+        inner: Box::default(),
     };
     let mut mapping = Mapping::new(after, &f);
     mapping.insert(Point::before(after.terminator(join)), entry);

@@ -12,7 +12,7 @@ use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
 use ir::{Func, Function, Module};
-use osier::driver::{CheckCounts, Recipe, Secured, Step, derive_certified, derive_without};
+use osier::driver::{CheckCounts, Recipe, Secured, Step, derive_proved, derive_without};
 use osier::exchange::{
     self, EntryVerdict, Exported, ExportedFunction, InlinedVerdicts, ReadError, recheck,
     recheck_copy,
@@ -175,18 +175,18 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
         let levels = [args.level];
         let recipe = Recipe::new(pipeline, &levels);
         let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
-        let Secured { derived, certified, retried } =
-            derive_certified(module, base, &recipe, stopwatch);
+        let Secured { derived, proved, retried } =
+            derive_proved(module, base, &recipe, stopwatch);
         CheckedFunction {
             name: base.name().to_owned(),
-            checked: certified.checked(),
-            unproved: osier::explain::unproved(module, base, &derived, &certified, MOST_UNPROVED),
+            checked: proved.checked(),
+            unproved: osier::explain::unproved(module, base, &derived, &proved, MOST_UNPROVED),
             rewrites: retried.announced,
             given_up: retried.given_up,
             refused: retried.refused,
             without_retry: retried.without,
             refused_records: Vec::new(),
-            verdicts: args.verdicts.then(|| EntryVerdict::of_pair(&certified)),
+            verdicts: args.verdicts.then(|| EntryVerdict::of_pair(&proved)),
         }
     };
     let level = args.level.name();

@@ -12,7 +12,7 @@ use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::Func;
 use osier::driver::counterfactual::CulpritEffort;
-use osier::driver::{NoObserver, Recipe, derive_certified};
+use osier::driver::{NoObserver, Recipe, derive_proved};
 use osier::explain::{
     AssumptionQuestion, InliningQuestion, Question, assumption_text, explain as answer,
     explain_assumption, explain_inlined, inlined_text, test_blame, text,
@@ -121,14 +121,14 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let Loaded { name, module } = &loaded;
     let recipe = Recipe::new(pipeline, &Level::ALL);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
-    let made = derive_certified(module, base, &recipe, &mut NoObserver);
+    let made = derive_proved(module, base, &recipe, &mut NoObserver);
     let question = Question {
         point: &args.point,
         headings: args.direction.headings(),
         level: args.level,
         lines: source.lines(),
     };
-    let mut answers = answer(module, base, &made.derived, &made.certified, question)
+    let mut answers = answer(module, base, &made.derived, &made.proved, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     test_blame(module, base, &made, pipeline, question, CulpritEffort::default(), &mut answers);
     let explanation = Explanation {

@@ -11,7 +11,7 @@ use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{print_function, print_module};
 use ir::{Func, Function, Module};
-use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_certified};
+use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_proved};
 use osier::exchange::{self, WrittenCopy};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
 use osier::listing;
@@ -207,18 +207,18 @@ fn emitted(
     let levels = [args.level];
     let recipe = Recipe::new(pipeline, &levels);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
-    let Secured { derived, certified, retried } =
-        derive_certified(module, base, &recipe, &mut NoObserver);
+    let Secured { derived, proved, retried } =
+        derive_proved(module, base, &recipe, &mut NoObserver);
     match args.emit {
         Emit::Oir | Emit::Actions => listing::actions(base.name(), &derived.log),
-        Emit::Listing => listing::mappings_with_lines(module, base, &derived, &certified, lines),
+        Emit::Listing => listing::mappings_with_lines(module, base, &derived, &proved, lines),
         Emit::Mapping => {
             let mut text = String::new();
             let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();
-            for made in &certified.levels {
+            for made in &proved.levels {
                 let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
                 let versions = [base, &derived.function];
-                exchange::write(&mut text, versions, &left_out, &certified.certificate, mappings);
+                exchange::write(&mut text, versions, &left_out, &proved.certificate, mappings);
             }
             text
         }

@@ -24,7 +24,7 @@
 //! taken off where the text is a Rust source.
 
 use crate::harness::{self, file, root, scratch};
-use osier::driver::{Certified, NoObserver, Vigilance, certify, derive};
+use osier::driver::{NoObserver, Proved, Vigilance, derive, prove};
 use osier::interp::NoHost;
 use osier::ir::text::{FunctionText, print_function};
 use osier::ir::{Effects, Function, Inst, Module, Point};
@@ -60,7 +60,7 @@ struct Example {
     module: Module,
     base: Function,
     optimized: Function,
-    certified: Certified,
+    certified: Proved,
 }
 
 impl Example {
@@ -70,7 +70,7 @@ impl Example {
         let module = load(Format::Oir, &text).expect("a right module");
         let base = module.defined().next().expect("a function").1.clone();
         let derived = derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
-        let certified = certify(&module, &base, &derived, &[Level::Avail], &mut NoObserver);
+        let certified = prove(&module, &base, &derived, &[Level::Avail], &mut NoObserver);
         Example { module, base, optimized: derived.function, certified }
     }
 

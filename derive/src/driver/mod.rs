@@ -5,22 +5,21 @@
 //! finding means a bug in the pass or in the editor. The driver then panics with the names of pass
 //! and function: a wrong version must not reach later passes.
 
-mod certified;
-mod certified_graph;
 pub mod counterfactual;
+mod prove;
+mod prove_graph;
 mod regions;
 mod retry;
 mod states;
 
-pub use certified::{
-    Certified, CertifiedLevel, CertifiedMapping, CertifiedPoints, CheckCounts, UNPROVED, certify,
-    certify_at,
+pub use prove::{
+    CheckCounts, Proved, ProvedLevel, ProvedMapping, ProvedPoints, UNPROVED, prove, prove_at,
 };
-pub use certified_graph::{CertifiedGraph, NO_LOG, VersionPoints, certify_graph, certify_graph_at};
-pub use regions::{CertifiedRegions, EnteredRegion, certify_regions};
+pub use prove_graph::{NO_LOG, ProvedGraph, VersionPoints, prove_graph, prove_graph_at};
+pub use regions::{EnteredRegion, ProvedRegions, prove_regions};
 pub(crate) use retry::{GiveUp, is_lost};
 pub use retry::{
-    GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_certified, derive_certified_at,
+    GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_proved, derive_proved_at,
     derive_without,
 };
 pub use states::{LostPoint, SecuredStates, StatePointError, StatePoints, derive_with_states};
@@ -42,7 +41,7 @@ pub enum Step {
     Map,
     /// Checking mappings.
     Check,
-    /// Searching for the rewrites to give up ([`derive_certified`]).
+    /// Searching for the rewrites to give up ([`derive_proved`]).
     Retry,
 }
 

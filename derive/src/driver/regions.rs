@@ -1,7 +1,7 @@
 //! Loops that run by themselves: the entries into regions of a derived version and out of these
 //! regions.
 
-use super::{CertifiedPoints, Derived, Observer, certify_at};
+use super::{Derived, Observer, ProvedPoints, prove_at};
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Function, Module, Point};
@@ -21,9 +21,9 @@ pub struct EnteredRegion {
 
 /// The regions of a derived version, and the entries between them and the base.
 #[derive(Debug)]
-pub struct CertifiedRegions {
+pub struct ProvedRegions {
     /// The entries, which are armed for each other: a run may go from loop to loop.
-    pub points: CertifiedPoints,
+    pub points: ProvedPoints,
     /// By point of the base: the region in which its entry lands. Only points with an accepted
     /// entry into a loop.
     pub regions: BTreeMap<Point, EnteredRegion>,
@@ -33,18 +33,18 @@ pub struct CertifiedRegions {
 /// derived version, and the entries behind these loops back to the base. The checker judges all of
 /// them.
 ///
-/// Cost: one [`certify_at`], after one synthesis that finds the landing points.
+/// Cost: one [`prove_at`], after one synthesis that finds the landing points.
 ///
 /// # Panics
-/// Like [`certify_at`].
-pub fn certify_regions(
+/// Like [`prove_at`].
+pub fn prove_regions(
     module: &Module,
     base: &Function,
     derived: &Derived,
     level: Level,
     at: BTreeSet<Point>,
     observer: &mut dyn Observer,
-) -> CertifiedRegions {
+) -> ProvedRegions {
     let version = &derived.function;
     let mut landed = BTreeMap::new();
     let asked = |pair: &VersionPair<'_>| {
@@ -61,7 +61,7 @@ pub fn certify_regions(
         let exits = landed.values().flat_map(|region: &LoopRegion| region.exit_points(version));
         Pair::new(landed.keys().copied().collect(), exits.collect())
     };
-    let points = certify_at(module, base, derived, level, asked, observer);
+    let points = prove_at(module, base, derived, level, asked, observer);
     let (up, down) = (&points.entries.forward.mapping, &points.entries.backward.mapping);
     let accepted = landed.into_iter().filter(|(at, _)| up.has_entry(*at));
     let regions = accepted.map(|(at, region)| {
@@ -69,5 +69,5 @@ pub fn certify_regions(
         (at, EnteredRegion { region, cut })
     });
     let regions = regions.collect();
-    CertifiedRegions { points, regions }
+    ProvedRegions { points, regions }
 }

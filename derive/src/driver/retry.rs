@@ -6,10 +6,10 @@
 
 mod search;
 
-use super::certified::certify_pair;
+use super::prove::prove_pair;
 use super::{
-    Certified, CertifiedPoints, CheckCounts, Derived, Observer, Step, Vigilance, certify,
-    certify_at, derive_within,
+    CheckCounts, Derived, Observer, Proved, ProvedPoints, Step, Vigilance, derive_within, prove,
+    prove_at,
 };
 use ir::edit::Fuel;
 use ir::{Function, Module, Point};
@@ -117,7 +117,7 @@ pub struct Retried {
     pub work: u64,
 }
 
-/// The choices of [`derive_certified`].
+/// The choices of [`derive_proved`].
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
     /// The passes.
@@ -143,13 +143,13 @@ pub struct Secured {
     /// The version.
     pub derived: Derived,
     /// The mappings between the base and the version.
-    pub certified: Certified,
+    pub proved: Proved,
     /// The rewrites that the version lacks for the sake of entries.
     pub retried: Retried,
 }
 
 /// Runs a pipeline over one function and makes the mappings between the base and the version, as
-/// [`super::derive()`] and [`certify()`] do. If the checker drops entries of the highest level, the
+/// [`super::derive()`] and [`prove()`] do. If the checker drops entries of the highest level, the
 /// driver searches for the rewrite that makes the checker drop them, and omits the rewrite. It
 /// repeats this until the checker drops no entry. If [`Retry::rewrites`] single rewrites do not
 /// suffice, it omits stretches of growing length. The result is the version with the fewest
@@ -165,7 +165,7 @@ pub struct Secured {
 ///
 /// # Panics
 /// Like [`super::derive()`].
-pub fn derive_certified(
+pub fn derive_proved(
     module: &Module,
     base: &Function,
     recipe: &Recipe<'_>,
@@ -174,21 +174,21 @@ pub fn derive_certified(
     let Recipe { pipeline, vigilance, levels, retry } = *recipe;
     let mut fuel = Fuel::UNLIMITED;
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let certified = certify(module, base, &derived, levels, observer);
-    let without = (retry.rewrites > 0).then(|| certified.checked());
+    let proved = prove(module, base, &derived, levels, observer);
+    let without = (retry.rewrites > 0).then(|| proved.checked());
     let announced = fuel.planned();
     let whole = Retried { announced, without, ..Retried::default() };
-    let first = certified.levels.last().map(|made| (made.level, Answer::of_level(made)));
+    let first = proved.levels.last().map(|made| (made.level, Answer::of_level(made)));
     let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
     let Some((level, first)) = lossy else {
-        return Secured { derived, certified, retried: whole };
+        return Secured { derived, proved, retried: whole };
     };
     observer.begin(Some(Step::Retry));
     let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
-        ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
         ProbeScope::Entries => {
-            let certified = certify(module, made, derived, &[level], &mut super::NoObserver);
-            Answer::of_level(&certified.levels[0])
+            let proved = prove(module, made, derived, &[level], &mut super::NoObserver);
+            Answer::of_level(&proved.levels[0])
         }
     };
     let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
@@ -197,17 +197,17 @@ pub fn derive_certified(
     let retried = Retried { given_up, probes, work, ..whole };
     observer.begin(None);
     if retried.given_up.is_empty() {
-        return Secured { derived, certified, retried };
+        return Secured { derived, proved, retried };
     }
     let mut fuel = Fuel::UNLIMITED.without(numbers(&retried.given_up));
     let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let better = certify(module, base, &fewer, levels, observer);
+    let better = prove(module, base, &fewer, levels, observer);
     // The search judged the highest level alone; `better` also judges the lower levels.
-    if missing(&better) < missing(&certified) {
+    if missing(&better) < missing(&proved) {
         let retried = Retried { refused: fuel.refused(), ..retried };
-        Secured { derived: fewer, certified: better, retried }
+        Secured { derived: fewer, proved: better, retried }
     } else {
-        Secured { derived, certified, retried: Retried { given_up: Vec::new(), ..retried } }
+        Secured { derived, proved, retried: Retried { given_up: Vec::new(), ..retried } }
     }
 }
 
@@ -231,11 +231,11 @@ impl GiveUp<'_> {
     pub(crate) fn find(&self) -> (Vec<GivenUp>, u64) {
         let GiveUp { module, base, pipeline, retry } = *self;
         let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
-            ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+            ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
             ProbeScope::Entries => {
                 let levels = [Level::Avail];
-                let certified = certify(module, made, derived, &levels, &mut super::NoObserver);
-                Answer::of_level(&certified.levels[0])
+                let proved = prove(module, made, derived, &levels, &mut super::NoObserver);
+                Answer::of_level(&proved.levels[0])
             }
         };
         let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
@@ -245,7 +245,7 @@ impl GiveUp<'_> {
 }
 
 /// Runs a pipeline over one function and omits some rewrites, given by number. This repeats the
-/// version of a [`derive_certified`] that gave up these rewrites. Both versions have the same ids
+/// version of a [`derive_proved`] that gave up these rewrites. Both versions have the same ids
 /// if the base was the family's only version before each call. Without numbers, equal to
 /// [`super::derive()`].
 ///
@@ -262,7 +262,7 @@ pub fn derive_without(
     if left_out.is_empty() {
         return whole;
     }
-    // `derive_certified` also made the whole pipeline's version first: its ids are taken in both.
+    // `derive_proved` also made the whole pipeline's version first: its ids are taken in both.
     let mut fuel = Fuel::UNLIMITED.without(left_out.iter().cloned());
     derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
 }
@@ -273,18 +273,18 @@ pub struct SecuredPoint {
     /// The version.
     pub derived: Derived,
     /// The entries at the requested points.
-    pub made: CertifiedPoints,
+    pub made: ProvedPoints,
     /// The rewrites that the version lacks.
     pub given_up: Vec<GivenUp>,
 }
 
 /// Makes a version with an accepted entry at one point of the base, after the checker has dropped
 /// this entry for the whole pipeline's version. `None` if the search finds no such version within
-/// its bounds. Each probe makes the entry at this point alone ([`certify_at`]).
+/// its bounds. Each probe makes the entry at this point alone ([`prove_at`]).
 ///
 /// # Panics
 /// Like [`super::derive()`].
-pub fn derive_certified_at(
+pub fn derive_proved_at(
     module: &Module,
     base: &Function,
     recipe: &Recipe<'_>,
@@ -296,10 +296,10 @@ pub fn derive_certified_at(
     let asked = |_: &VersionPair<'_>| Pair::new(BTreeSet::from([at]), BTreeSet::new());
     observer.begin(Some(Step::Retry));
     let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
-        ProbeScope::Pair => Answer::of_pair(certify_pair(module, made, derived)),
+        ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
         ProbeScope::Entries => {
             let made =
-                certify_at(module, made, derived, level, asked, &mut super::NoObserver).entries;
+                prove_at(module, made, derived, level, asked, &mut super::NoObserver).entries;
             Answer::of_level(&made)
         }
     };
@@ -311,12 +311,12 @@ pub fn derive_certified_at(
     }
     let mut fuel = Fuel::UNLIMITED.without(numbers(&given_up));
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let made = certify_at(module, base, &derived, level, asked, observer);
+    let made = prove_at(module, base, &derived, level, asked, observer);
     made.entries.forward.mapping.entry(at)?;
     Some(SecuredPoint { derived, made, given_up })
 }
 
 /// The number of reachable points without an accepted entry at the highest level.
-fn missing(certified: &Certified) -> usize {
-    certified.levels.last().map_or(0, |made| Answer::of_level(made).missing())
+fn missing(proved: &Proved) -> usize {
+    proved.levels.last().map_or(0, |made| Answer::of_level(made).missing())
 }

@@ -6,7 +6,7 @@
 //! useful only with an entry back to the base at each such trap that it still reaches. So the
 //! driver makes entries at these points alone, and gives up the rewrites that lose such an entry.
 
-use super::certified_graph::{CertifiedGraph, certify_graph};
+use super::prove_graph::{ProvedGraph, prove_graph};
 use super::retry::{Answer, RewriteSearch};
 use super::{Derived, GivenUp, NoObserver, Observer, Recipe, Retried, Step, derive_within};
 use check::Checked;
@@ -135,7 +135,7 @@ impl StatePoints<'_> {
 /// Derives a version of `base` and makes its entries at `points`. If an exit lacks values that the
 /// version does not have, such as a block parameter that the state alone names, the driver derives
 /// the version again and keeps these values. If exits or entrances still lack entries, the driver
-/// gives up rewrites like [`super::derive_certified`], within the bounds of the recipe:
+/// gives up rewrites like [`super::derive_proved`], within the bounds of the recipe:
 /// [`super::Retry::BRIEF`] suits a program that waits. With [`super::Retry::OFF`], the driver
 /// neither keeps values nor gives up rewrites. It never gives up rewrites for a point without an
 /// entry from the base to itself. The result loses no more points than the version of the whole
@@ -288,10 +288,10 @@ impl StateDeriver<'_> {
         let pairs = [(VersionTree::BASE, last)];
         let graph = VersionGraph::build(&tree, &pairs, level, Demand::default());
         let mut graph = graph.expect("the log leads from the base to the version");
-        let certified = certify_graph(self.module, &mut graph, observer);
-        let [lost_entrances, lost_exits] = [0, 1].map(|edge| lost(&graph, &certified, edge));
+        let proved = prove_graph(self.module, &mut graph, observer);
+        let [lost_entrances, lost_exits] = [0, 1].map(|edge| lost(&graph, &proved, edge));
         let [up, down]: [Checked<Mapping>; 2] =
-            certified.mappings.try_into().expect("a pair has two directions");
+            proved.mappings.try_into().expect("a pair has two directions");
         let derived = Derived {
             function: tree.function(last).clone(),
             log: tree.log(VersionTree::BASE, last).expect("derived from the base"),
@@ -353,11 +353,11 @@ fn reached(version: &Function, points: &BTreeSet<Point>) -> BTreeSet<Point> {
 }
 
 /// The reachable points without an accepted entry on a built edge.
-fn lost(graph: &VersionGraph<'_>, certified: &CertifiedGraph, edge: usize) -> Vec<LostPoint> {
+fn lost(graph: &VersionGraph<'_>, proved: &ProvedGraph, edge: usize) -> Vec<LostPoint> {
     let EdgeOrigin::Built { unmapped, .. } = &graph.edges()[edge].origin else {
         return Vec::new();
     };
-    let rejected = certified.rejected.get(&edge).into_iter().flatten();
+    let rejected = proved.rejected.get(&edge).into_iter().flatten();
     let is_idle = |verdict: &Verdict| {
         verdict.finding().is_some_and(|finding| finding.check == Check::SourceReached)
     };

@@ -28,7 +28,7 @@
 //! Where one fails, the run leaves as at any other point, into frames of bases.
 //!
 //! Where the checker drops entries, rewrites are given up, before and behind the inlining, as
-//! [`crate::driver::derive_certified`] does ([`InlinePlan::retry`]).
+//! [`crate::driver::derive_proved`] does ([`InlinePlan::retry`]).
 //!
 //! A function may be inlined into itself. Frames of its base then land with all values that are
 //! live+ there, including inner frames. The run may go up again from any of them, by the mapping

@@ -1,6 +1,6 @@
 //! The steps that the ways into a version with inlined code and out of it are composed of.
 
-use crate::driver::CertifiedGraph;
+use crate::driver::ProvedGraph;
 use check::verdict::Verdict;
 use check::{Checked, FrameRefusal};
 use ir::Point;
@@ -46,11 +46,11 @@ pub struct MappedStep {
 }
 
 impl InlinedSteps {
-    /// The steps of a certified graph, whose edges on each side of the copy lead forward and back.
+    /// The steps of a proved graph, whose edges on each side of the copy lead forward and back.
     /// Cost: linear in the points without an entry.
     pub(super) fn new(
         graph: &VersionGraph<'_>,
-        certified: &CertifiedGraph,
+        proved: &ProvedGraph,
         [before, after]: [[usize; 2]; 2],
         refused: RefusedPoints,
         unreachable: [BTreeSet<Point>; 2],
@@ -60,8 +60,8 @@ impl InlinedSteps {
                 EdgeOrigin::Built { unmapped, .. } => unmapped.clone(),
                 EdgeOrigin::Composed { .. } | EdgeOrigin::Inserted => Vec::new(),
             };
-            let rejected = certified.rejected.get(&index).cloned().unwrap_or_default();
-            MappedStep { mapping: certified.mappings[index].clone(), unmapped, rejected }
+            let rejected = proved.rejected.get(&index).cloned().unwrap_or_default();
+            MappedStep { mapping: proved.mappings[index].clone(), unmapped, rejected }
         };
         let pairs = [before, after].map(|[forward, back]| Pair::new(step(forward), step(back)));
         InlinedSteps { pairs, refused, unreachable }

@@ -3,7 +3,7 @@
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinedSteps, RefusedPoints, landing_points, own_landing};
 use crate::driver::{
-    CertifiedGraph, CheckCounts, Observer, Step, UNPROVED, VersionPoints, certify_graph_at,
+    CheckCounts, Observer, ProvedGraph, Step, UNPROVED, VersionPoints, prove_graph_at,
 };
 use crate::speculate::{EdgeLogs, Lacking, LiveThere, Lost, MadeExit};
 use check::{Checked, CheckedComposition, Copies, FrameRefusal};
@@ -96,12 +96,12 @@ impl<'t> InliningWays<'t> {
         let base = self.graph.tree().function(VersionTree::BASE);
         let landed = landing_points(base, &self.row.claim.instances);
         let asked = VersionPoints::from([(VersionTree::BASE, landed)]);
-        let certified = certify_graph_at(module, &mut self.graph, &asked, observer);
+        let proved = prove_graph_at(module, &mut self.graph, &asked, observer);
         observer.begin(Some(Step::Check));
-        let (up, down) = self.across(copies, &certified, landings);
+        let (up, down) = self.across(copies, &proved, landings);
         observer.begin(None);
         let ends = [VersionTree::BASE, self.behind[1]];
-        let dead = ends.map(|end| certified.unreachable.get(&end).cloned().unwrap_or_default());
+        let dead = ends.map(|end| proved.unreachable.get(&end).cloned().unwrap_or_default());
         let points = [0, 1].map(|end: usize| self.reachable(ends[end], &dead[end]));
         let up_lost = self.lost(
             &points[0],
@@ -119,8 +119,8 @@ impl<'t> InliningWays<'t> {
         let lost = [up_lost, down_lost];
         let edges = [self.before, self.after];
         let refused = RefusedPoints { into: up.refused, out: down.refused };
-        let steps = InlinedSteps::new(&self.graph, &certified, edges, refused, dead);
-        let (up, down, counts) = (up.mapping, down.mapping, certified.counts);
+        let steps = InlinedSteps::new(&self.graph, &proved, edges, refused, dead);
+        let (up, down, counts) = (up.mapping, down.mapping, proved.counts);
         ProvedWays { up, down, steps, lost, points, events, counts, lacking }
     }
 
@@ -128,15 +128,15 @@ impl<'t> InliningWays<'t> {
     fn across(
         &self,
         copies: &Checked<Copies>,
-        certified: &CertifiedGraph,
+        proved: &ProvedGraph,
         landings: &CalleeLandings<'_>,
     ) -> (CheckedComposition, CheckedComposition<FrameRefusal>) {
         let own = "the versions are those of the tree";
-        let mapping = |edge: usize| &certified.mappings[edge];
+        let mapping = |edge: usize| &proved.mappings[edge];
         let ([to_cleaned, to_base], [ahead, back]) =
             (self.before.map(mapping), self.after.map(mapping));
         let entered = check::enter_copy(to_cleaned, copies, ahead).expect(own);
-        let live = certified.live.get(&VersionTree::BASE);
+        let live = proved.live.get(&VersionTree::BASE);
         let base = self.graph.tree().function(VersionTree::BASE);
         let left = check::leave_copy(back, copies, |of, key| match of == self.row.func {
             true => own_landing(base, live?, to_base, key),

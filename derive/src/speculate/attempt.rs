@@ -2,7 +2,7 @@
 
 use super::lost::EdgeLogs;
 use super::{Exit, Lost, MAX_PINS, Plan, SpeculationSearch, Speculative};
-use crate::driver::{CertifiedGraph, NoObserver, Vigilance, certify_graph, derive};
+use crate::driver::{NoObserver, ProvedGraph, Vigilance, derive, prove_graph};
 use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -275,8 +275,8 @@ impl<'t> Ways<'t> {
         module: &Module,
         exits: &[MadeExit],
     ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<Lacking>) {
-        let CertifiedGraph { mut mappings, .. } =
-            certify_graph(module, &mut self.graph, &mut NoObserver);
+        let ProvedGraph { mut mappings, .. } =
+            prove_graph(module, &mut self.graph, &mut NoObserver);
         let [from, assuming, optimized] = self.row;
         let tree = self.graph.tree();
         let f = tree.function(assuming);

@@ -12,7 +12,7 @@ use crate::listing::NamedVersion;
 use crate::schema::UnprovedPlace;
 use check::UnprovedAnchor;
 use check::verdict::Place;
-use derive::driver::{Certified, Derived};
+use derive::driver::{Derived, Proved};
 use ir::{Block, Edge, Function, Imm, Inst, Module, Opcode, Value, ValueDef};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::{Certificate, NO_TERM, TermId, TermKind};
@@ -34,7 +34,7 @@ pub fn unproved(
     module: &Module,
     base: &Function,
     derived: &Derived,
-    certified: &Certified,
+    certified: &Proved,
     most: usize,
 ) -> Vec<UnprovedPlace> {
     if certified.unproved.is_empty() {

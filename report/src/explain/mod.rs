@@ -36,7 +36,7 @@ use crate::source::Lines;
 use crate::table::shortened;
 use check::verdict::Check;
 use derive::driver::UNPROVED;
-use derive::driver::{Certified, CertifiedLevel, CertifiedMapping, Derived};
+use derive::driver::{Derived, Proved, ProvedLevel, ProvedMapping};
 use difference::Differences;
 use ir::cfg::Cfg;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
@@ -101,7 +101,7 @@ pub fn explain(
     module: &Module,
     base: &Function,
     derived: &Derived,
-    certified: &Certified,
+    certified: &Proved,
     question: Question<'_>,
 ) -> Result<Vec<PointAnswer>, NoSuchPoint> {
     let history = History { base, opt: &derived.function, log: &derived.log };
@@ -182,7 +182,7 @@ impl<'a> Shown<'a> {
 /// as points.
 struct AnswerIndex<'a> {
     told: &'a Told<'a>,
-    certified: &'a Certified,
+    certified: &'a Proved,
     level: Level,
     /// By source version: the points for which synthesis found no entry at the level.
     unmapped: Pair<BTreeMap<Point, &'a Unmapped>>,
@@ -193,11 +193,11 @@ struct AnswerIndex<'a> {
 }
 
 impl<'a> AnswerIndex<'a> {
-    fn new(told: &'a Told<'a>, certified: &'a Certified, level: Level) -> AnswerIndex<'a> {
+    fn new(told: &'a Told<'a>, certified: &'a Proved, level: Level) -> AnswerIndex<'a> {
         let made = certified.levels.iter().find(|made| made.level == level);
         let made = made.expect("mappings were made at the level asked about");
         let by_point =
-            |mapping: &'a CertifiedMapping| mapping.unmapped.iter().map(|u| (u.point, u)).collect();
+            |mapping: &'a ProvedMapping| mapping.unmapped.iter().map(|u| (u.point, u)).collect();
         let unmapped = Pair::new(by_point(&made.forward), by_point(&made.backward));
         let (mentions, graphs, differences) = Default::default();
         AnswerIndex { told, certified, level, unmapped, mentions, graphs, differences }
@@ -241,7 +241,7 @@ struct Teller<'i, 'a> {
 }
 
 impl Teller<'_, '_> {
-    fn mapping<'c>(&self, made: &'c CertifiedLevel) -> &'c CertifiedMapping {
+    fn mapping<'c>(&self, made: &'c ProvedLevel) -> &'c ProvedMapping {
         match self.heading {
             Side::Before => &made.forward,
             Side::After => &made.backward,

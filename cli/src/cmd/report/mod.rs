@@ -20,7 +20,7 @@ use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::{Func, Function};
 use minimum::{MeasuredShares, Minima};
-use osier::driver::{Recipe, Step, derive_certified};
+use osier::driver::{Recipe, Step, derive_proved};
 use osier::inlining::{InlinePlan, PassPlan};
 use osier::profile::{FunctionProfile, Profile};
 use osier::report::{
@@ -318,7 +318,7 @@ impl PlainReports<'_> {
         let mut stopwatch = Stopwatch::new();
         let recipe = Recipe::new(pipeline, &Level::ALL);
         let recipe = Recipe { retry: self.args.retry.bounds(), ..recipe };
-        let secured = derive_certified(&self.loaded.module, base, &recipe, &mut stopwatch);
+        let secured = derive_proved(&self.loaded.module, base, &recipe, &mut stopwatch);
         let none = FunctionProfile::default();
         let profile = self.profile.as_ref();
         let profile = profile.map(|profile| profile.functions.get(&func).unwrap_or(&none));

@@ -10,9 +10,7 @@
 //! many.
 
 use super::{GivenUp, Retry, numbers};
-use crate::driver::{
-    CertifiedLevel, CertifiedMapping, Derived, NoObserver, Vigilance, derive_within,
-};
+use crate::driver::{Derived, NoObserver, ProvedLevel, ProvedMapping, Vigilance, derive_within};
 use check::verdict::{Check, Verdict};
 use ir::edit::Fuel;
 use ir::{Function, Module, Point, Value};
@@ -49,7 +47,7 @@ impl Answer {
         Answer { is_unrelated: related.is_err(), check, ..Answer::default() }
     }
 
-    pub(super) fn of_level(made: &CertifiedLevel) -> Answer {
+    pub(super) fn of_level(made: &ProvedLevel) -> Answer {
         let sides = [&made.forward, &made.backward];
         let mut verdicts = sides.iter().flat_map(|m| lost(m)).map(|(_, verdict)| verdict);
         let first = verdicts.next();
@@ -93,7 +91,7 @@ impl Answer {
 }
 
 /// The dropped entries of a mapping that are lost.
-fn lost(made: &CertifiedMapping) -> impl Iterator<Item = (Point, Verdict)> {
+fn lost(made: &ProvedMapping) -> impl Iterator<Item = (Point, Verdict)> {
     made.rejected.iter().copied().filter(move |(_, verdict)| is_lost(verdict))
 }
 

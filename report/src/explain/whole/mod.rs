@@ -16,10 +16,10 @@ use crate::place;
 use crate::schema::{LEVELS, PassAction, PointStatus, Why};
 use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
-use derive::driver::{CertifiedMapping, GivenUp, Secured};
+use derive::driver::{GivenUp, ProvedMapping, Secured};
 use ir::{Block, Function, Inst, Module, Point, Value, ValueDef};
 use osr::Level;
-use reasons::CertifiedClaims;
+use reasons::CertificateClaims;
 use std::collections::BTreeMap;
 use strings::{Strings, Text};
 use transition::certificate::{EntryFacts, TermId};
@@ -189,8 +189,8 @@ pub(crate) fn view(
     let [named, opt] = NamedVersion::pair(module, versions, &derived.log, around.lines);
     let history = History { base, opt: &derived.function, log: &derived.log };
     let told = Told { base: named, opt, history };
-    let index = AnswerIndex::new(&told, &secured.certified, level);
-    let claims = CertifiedClaims::new(&told, &secured.certified.certificate);
+    let index = AnswerIndex::new(&told, &secured.proved, level);
+    let claims = CertificateClaims::new(&told, &secured.proved.certificate);
     let keys = Side::BOTH.map(|side| lines(version(&told, side).version));
     let rows = align::rows(&keys[0], &keys[1]);
     let places = Pair::from_fn(|side| line_of_points(&keys[side as usize]));
@@ -243,7 +243,7 @@ fn line_of_points(lines: &[ListedLine]) -> BTreeMap<Point, u32> {
 /// Makes the parts of a view.
 struct Viewer<'a> {
     index: &'a AnswerIndex<'a>,
-    claims: CertifiedClaims<'a>,
+    claims: CertificateClaims<'a>,
     /// By side: the line of each point.
     places: Pair<BTreeMap<Point, u32>>,
     around: ViewSurroundings<'a>,
@@ -451,7 +451,7 @@ impl Viewer<'_> {
 type Facts<'a> = BTreeMap<(Level, Point), &'a EntryFacts>;
 
 fn facts<'a>(teller: &Teller<'_, 'a>) -> Facts<'a> {
-    let of = |(level, made): (Level, &'a CertifiedMapping)| {
+    let of = |(level, made): (Level, &'a ProvedMapping)| {
         made.mapping.points().zip(&made.facts).map(move |(point, f)| ((level, point), f))
     };
     let levels = teller.index.certified.levels.iter();

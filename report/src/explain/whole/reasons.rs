@@ -9,7 +9,7 @@ use transition::certificate::{By, Certificate, NO_TERM, Term, TermId, TermKind};
 use transition::{Pair, Side};
 
 /// The claims of a certificate, arranged for look-up by value and by class.
-pub(super) struct CertifiedClaims<'a> {
+pub(super) struct CertificateClaims<'a> {
     told: &'a Told<'a>,
     certificate: &'a Certificate,
     /// By side: the term of each value.
@@ -18,9 +18,9 @@ pub(super) struct CertifiedClaims<'a> {
     classes: Pair<BTreeMap<TermId, Vec<Value>>>,
 }
 
-impl<'a> CertifiedClaims<'a> {
+impl<'a> CertificateClaims<'a> {
     /// Cost: near linear in the values of the certificate.
-    pub(super) fn new(told: &'a Told<'a>, certificate: &'a Certificate) -> CertifiedClaims<'a> {
+    pub(super) fn new(told: &'a Told<'a>, certificate: &'a Certificate) -> CertificateClaims<'a> {
         let values = |side: Side| &certificate.sides[side as usize].values;
         let terms = Pair::from_fn(|side| values(side).iter().copied().collect());
         let classes = Pair::from_fn(|side| {
@@ -32,7 +32,7 @@ impl<'a> CertifiedClaims<'a> {
             }
             classes
         });
-        CertifiedClaims { told, certificate, terms, classes }
+        CertificateClaims { told, certificate, terms, classes }
     }
 
     /// The term of a value; [`NO_TERM`] without a claim.

@@ -16,12 +16,12 @@ use transition::{Pair, Side};
 
 /// The mapping in one direction with accepted entries only, and the points without an entry.
 #[derive(Clone, Debug)]
-pub struct CertifiedMapping {
+pub struct ProvedMapping {
     /// The accepted entries.
     pub mapping: Checked<Mapping>,
     /// The facts of the accepted entries, in the order of the entries.
     pub facts: MappingFacts,
-    /// The number of points of the source version, or of requested points ([`certify_at`]),
+    /// The number of points of the source version, or of requested points ([`prove_at`]),
     /// unreachable points included.
     pub points: usize,
     /// The number of unreachable points: points in code that synthesis or the checker has proved
@@ -33,7 +33,7 @@ pub struct CertifiedMapping {
     pub rejected: Vec<(Point, Verdict)>,
 }
 
-impl CertifiedMapping {
+impl ProvedMapping {
     /// Counts of the verdicts on all entries, dropped ones included.
     pub fn checked(&self) -> CheckCounts {
         let mut checked = CheckCounts {
@@ -53,7 +53,7 @@ pub const UNPROVED: &str = "unproved";
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct CheckCounts {
-    /// The number of points of the source versions. [`CertifiedMapping::checked`] excludes
+    /// The number of points of the source versions. [`ProvedMapping::checked`] excludes
     /// unreachable points; `osier::exchange::recheck` cannot identify them, and counts all points.
     pub points: u64,
     /// The number of accepted entries.
@@ -93,18 +93,18 @@ impl CheckCounts {
 
 /// The mappings in both directions at one level.
 #[derive(Clone, Debug)]
-pub struct CertifiedLevel {
+pub struct ProvedLevel {
     /// The level.
     pub level: Level,
     /// From the base to the derived version.
-    pub forward: CertifiedMapping,
+    pub forward: ProvedMapping,
     /// From the derived version to the base.
-    pub backward: CertifiedMapping,
+    pub backward: ProvedMapping,
 }
 
-impl CertifiedLevel {
+impl ProvedLevel {
     /// The mapping whose entries leave the version on this side.
-    pub fn of(&self, from: Side) -> &CertifiedMapping {
+    pub fn of(&self, from: Side) -> &ProvedMapping {
         match from {
             Side::Before => &self.forward,
             Side::After => &self.backward,
@@ -114,18 +114,18 @@ impl CertifiedLevel {
 
 /// The mappings between two versions at several levels, and the certificate that they share.
 #[derive(Clone, Debug)]
-pub struct Certified {
+pub struct Proved {
     /// The certificate.
     pub certificate: Certificate,
     /// The requested levels, lowest first.
-    pub levels: Vec<CertifiedLevel>,
+    pub levels: Vec<ProvedLevel>,
     /// The anchors at which the versions are not proved alike. The checker drops the entries at
     /// points from which, or to which, a run passes such an anchor. `explain::unproved` describes
     /// the anchors.
     pub unproved: Vec<UnprovedAnchor>,
 }
 
-impl Certified {
+impl Proved {
     /// Counts of the verdicts on all entries of all levels, dropped ones included.
     pub fn checked(&self) -> CheckCounts {
         let mut checked = CheckCounts::default();
@@ -144,13 +144,13 @@ impl Certified {
 /// # Panics
 /// If the log does not lead from `base` to the derived version. The results of [`super::derive()`]
 /// satisfy this.
-pub fn certify(
+pub fn prove(
     module: &Module,
     base: &Function,
     derived: &Derived,
     levels: &[Level],
     observer: &mut dyn Observer,
-) -> Certified {
+) -> Proved {
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived")
@@ -161,12 +161,12 @@ pub fn certify(
 
 /// The entries at some points, and the certificate that proves them.
 #[derive(Clone, Debug)]
-pub struct CertifiedPoints {
+pub struct ProvedPoints {
     /// The certificate.
     pub certificate: Certificate,
     /// The entries in both directions.
-    pub entries: CertifiedLevel,
-    /// See [`Certified::unproved`].
+    pub entries: ProvedLevel,
+    /// See [`Proved::unproved`].
     pub unproved: Vec<UnprovedAnchor>,
 }
 
@@ -183,24 +183,24 @@ pub struct CertifiedPoints {
 /// the entries.
 ///
 /// # Panics
-/// Like [`certify()`].
-pub fn certify_at(
+/// Like [`prove()`].
+pub fn prove_at(
     module: &Module,
     base: &Function,
     derived: &Derived,
     level: Level,
     asked: impl FnOnce(&VersionPair<'_>) -> Pair<BTreeSet<Point>>,
     observer: &mut dyn Observer,
-) -> CertifiedPoints {
+) -> ProvedPoints {
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived")
         .in_module(module);
     let made = synthesize_at(&pair, level, &asked(&pair));
-    let Certified { certificate, mut levels, unproved } =
+    let Proved { certificate, mut levels, unproved } =
         judged(module, &pair, vec![(level, made)], observer);
     let entries = levels.pop().expect("one level was made");
-    CertifiedPoints { certificate, entries, unproved }
+    ProvedPoints { certificate, entries, unproved }
 }
 
 /// Makes the certificate of a pair without mappings, and judges the pair as a whole.
@@ -209,8 +209,8 @@ pub fn certify_at(
 /// The verdict on the pair, if it is not proved.
 ///
 /// # Panics
-/// Like [`certify()`].
-pub(super) fn certify_pair(
+/// Like [`prove()`].
+pub(super) fn prove_pair(
     module: &Module,
     base: &Function,
     derived: &Derived,
@@ -229,7 +229,7 @@ fn judged(
     pair: &VersionPair<'_>,
     made: Vec<(Level, Synthesis)>,
     observer: &mut dyn Observer,
-) -> Certified {
+) -> Proved {
     // All mappings contribute facts to one certifier, so relate the versions only after the last
     // one.
     let common = pair.correspondence();
@@ -252,16 +252,16 @@ fn judged(
         let is_dead = |side: Side, point: Point| {
             relation.as_ref().is_ok_and(|relation| relation.is_unreachable(side, point))
         };
-        CertifiedLevel {
+        ProvedLevel {
             level,
-            forward: certified(accepted.before, ahead, |point| is_dead(Side::Before, point)),
-            backward: certified(accepted.after, back, |point| is_dead(Side::After, point)),
+            forward: proved(accepted.before, ahead, |point| is_dead(Side::Before, point)),
+            backward: proved(accepted.after, back, |point| is_dead(Side::After, point)),
         }
     });
-    let levels: Vec<CertifiedLevel> = levels.collect();
+    let levels: Vec<ProvedLevel> = levels.collect();
     let unproved = relation.map_or_else(|_| Vec::new(), |relation| relation.unproved().to_vec());
     observer.begin(None);
-    Certified { certificate, levels, unproved }
+    Proved { certificate, levels, unproved }
 }
 
 /// The points of a synthesized mapping.
@@ -280,16 +280,16 @@ fn split(made: SynthesizedMapping) -> (Mapping, SynthesizedPoints) {
 
 /// An accepted mapping with its points without an entry. `is_dead` says whether the checker has
 /// proved a point unreachable: no entry is lost there, even if synthesis found one.
-fn certified(
+fn proved(
     accepted: Accepted,
     points: SynthesizedPoints,
     is_dead: impl Fn(Point) -> bool,
-) -> CertifiedMapping {
+) -> ProvedMapping {
     let Accepted { mapping, facts, mut rejected } = accepted;
     let SynthesizedPoints { count: points, unreachable, mut unmapped } = points;
     let found = rejected.len() + unmapped.len();
     rejected.retain(|(point, _)| !is_dead(*point));
     unmapped.retain(|unmapped| !is_dead(unmapped.point));
     let unreachable = unreachable + found - rejected.len() - unmapped.len();
-    CertifiedMapping { mapping, facts, points, unreachable, unmapped, rejected }
+    ProvedMapping { mapping, facts, points, unreachable, unmapped, rejected }
 }

@@ -19,7 +19,7 @@ pub const NO_LOG: &str = "no-log";
 
 /// The mappings of a version graph under seal.
 #[derive(Clone, Debug)]
-pub struct CertifiedGraph {
+pub struct ProvedGraph {
     /// Counts of the verdicts on the entries of built and inserted edges.
     pub counts: CheckCounts,
     /// By index of the edge in [`VersionGraph::edges`]: its accepted entries, the only entries that
@@ -32,7 +32,7 @@ pub struct CertifiedGraph {
     /// By version: the points that the checker has proved unreachable. Missing entries there are
     /// not counted, since no run needs them.
     pub unreachable: VersionPoints,
-    /// By version: the live values at the requested points of [`certify_graph_at`], with all
+    /// By version: the live values at the requested points of [`prove_graph_at`], with all
     /// mappings of the graph armed. A version without a proved pair is absent.
     pub live: BTreeMap<Version, Checked<LivePoints>>,
 }
@@ -62,25 +62,25 @@ struct JudgedEdges {
 ///
 /// # Panics
 /// If a log of the graph's tree does not replay. Trees built by their own functions satisfy this.
-pub fn certify_graph(
+pub fn prove_graph(
     module: &Module,
     graph: &mut VersionGraph<'_>,
     observer: &mut dyn Observer,
-) -> CertifiedGraph {
-    certify_graph_at(module, graph, &VersionPoints::new(), observer)
+) -> ProvedGraph {
+    prove_graph_at(module, graph, &VersionPoints::new(), observer)
 }
 
-/// Like [`certify_graph`], and finds the live values at some points: the values that frames need
+/// Like [`prove_graph`], and finds the live values at some points: the values that frames need
 /// which land there ([`check::leave_copy`]).
 ///
 /// # Panics
-/// As [`certify_graph`].
-pub fn certify_graph_at(
+/// As [`prove_graph`].
+pub fn prove_graph_at(
     module: &Module,
     graph: &mut VersionGraph<'_>,
     asked: &VersionPoints,
     observer: &mut dyn Observer,
-) -> CertifiedGraph {
+) -> ProvedGraph {
     let mut judged = JudgedEdges::default();
     let is_own = |e: &&Edge| !matches!(e.origin, EdgeOrigin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
@@ -103,7 +103,7 @@ pub fn certify_graph_at(
         mappings.push(sealed.unwrap_or_else(nothing));
     }
     observer.begin(None);
-    CertifiedGraph { counts, mappings, rejected, unreachable, live }
+    ProvedGraph { counts, mappings, rejected, unreachable, live }
 }
 
 /// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
