@@ -56,8 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (pipeline, levels) = (Pipeline::default(), [Level::Avail]);
     let recipe = Recipe::new(&pipeline, &levels);
     let made = derive_proved(&module, base, &recipe, &mut driver::NoObserver);
-    let (optimized, certified) = (&made.derived, &made.proved);
-    let maps = certified.levels.first().ok_or("one level was asked for")?;
+    let (optimized, proved) = (&made.derived, &made.proved);
+    let maps = proved.levels.first().ok_or("one level was asked for")?;
     for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
         let (entries, points) = (maps.mapping.len(), maps.points - maps.unreachable);
         writeln!(io::stdout(), "{way}: {entries} of {points} points have an entry")?;
