@@ -259,7 +259,8 @@ impl CertificateTerms {
         }
         let mut rest = self.below(covered)?;
         for write in between.into_iter().rev() {
-            rest = self.write_again(write, rest)?;
+            let term = self.write_again(write, rest)?;
+            rest = self.table.class(term);
         }
         // Limits may have left a covered write in, and making writes again may then leave it out.
         // The checker would reject the reason
@@ -342,9 +343,9 @@ impl CertificateTerms {
         place.covers(&written, distance)
     }
 
-    /// The write that made one memory, applied to another that contains no other writes. It covers
-    /// none of them: its class would lack the covered one already. A search would cost the square
-    /// of the writes in a memory for each write that covers one
+    /// The write that made one memory, applied to another that contains some of the same writes.
+    /// Within the limits it covers none of them: its class would lack the covered write already. A
+    /// search would cost the square of the writes in a memory for each write that covers one
     /// (`lone_writes_look_at_the_writes_of_one_memory_each`).
     fn write_again(&mut self, write: TermId, memory: TermId) -> Option<TermId> {
         let OperationRef { opcode, ty, imm, args } = self.table.operation(write)?;

@@ -101,7 +101,7 @@ pub fn write_copy(out: &mut String, module: &Module, written: &WrittenCopy<'_>) 
     writer.mapping("into", written.into, &[]);
     writer.line(format_args!("mapping out {}", written.out.len()));
     for (point, entry) in written.out.entries() {
-        writer.frames(point, (entry, written.out.target()), &names);
+        writer.frames(point, entry, written.out.target(), &names);
     }
     writer.line("end");
 }
@@ -149,7 +149,8 @@ impl MappingWriter<'_> {
     fn frames(
         &mut self,
         point: Point,
-        (entry, target): (&Entry, VersionKey),
+        entry: &Entry,
+        target: VersionKey,
         names: &VersionNames<'_>,
     ) {
         let kept = list(entry.kept.iter().map(|v| v.as_u32()));

@@ -24,6 +24,15 @@ struct Counters {
     block: AtomicU32,
 }
 
+impl PartialEq for Family {
+    /// As [`Family::same_as`].
+    fn eq(&self, other: &Family) -> bool {
+        self.same_as(other)
+    }
+}
+
+impl Eq for Family {}
+
 impl Family {
     /// A new family without ids.
     pub fn new() -> Family {

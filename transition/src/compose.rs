@@ -21,7 +21,8 @@ use std::fmt;
 /// The reason why two entries do not compose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Refusal {
-    /// The second mapping has no entry at the landing point of the first entry.
+    /// The second mapping has no entry at the landing point of the first entry, or that point is a
+    /// call that the run has begun: the first entry has inner activations.
     NoSecondEntry,
     /// The second entry requires a value that the first entry does not provide.
     NotProvided {
@@ -181,7 +182,7 @@ impl Entry {
             all.binary_search_by_key(value, |assign| assign.value).ok().map(|at| all[at])
         };
         let assigns = values.iter().map(assign).collect::<Option<Vec<Assign>>>()?;
-        Some(code.finish(self.target, (assigns, Box::default()), &self.kept))
+        Some(code.finish(self.target, assigns, Box::default(), &self.kept))
     }
 }
 
@@ -207,12 +208,12 @@ fn finish(
     first: &Entry,
     second: &Entry,
 ) -> Result<Entry, Refusal> {
-    let landings = code.append_second(second, between)?;
+    let (assigns, inner) = code.append_second(second, between)?;
     if !code.asks(ComposeCondition::Replays) {
         code.replays.clear();
     }
     // Only the first entry knows which of its values are not live at the source point.
-    Ok(code.finish(second.target, landings, &first.kept))
+    Ok(code.finish(second.target, assigns, inner, &first.kept))
 }
 
 /// The assignments of an entry in terms of composed code, and its inner activations.
@@ -346,7 +347,8 @@ impl ComposedCode {
     pub(crate) fn finish(
         self,
         target: Point,
-        (mut assigns, mut inner): Landings,
+        mut assigns: Vec<Assign>,
+        mut inner: Box<[Frame]>,
         kept: &[Value],
     ) -> Entry {
         let inner_lists = inner.iter_mut().map(|frame| &mut frame.assigns[..]);

@@ -205,6 +205,6 @@ impl<'e> FrameComposer<'e> {
     pub fn finish(self) -> Result<Entry, Refusal> {
         let FrameComposer { first, code, mut frames } = self;
         let Frame { at, assigns, .. } = frames.pop().ok_or(Refusal::Malformed)?;
-        Ok(code.finish(Point::before(at.inst()), (assigns, frames.into()), &first.kept))
+        Ok(code.finish(Point::before(at.inst()), assigns, frames.into(), &first.kept))
     }
 }

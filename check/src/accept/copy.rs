@@ -28,7 +28,7 @@
 
 use super::Checked;
 use cranelift_entity::EntityRef;
-use ir::{Block, Func, Function, Imm, Inst, Opcode, Target, Value};
+use ir::{Block, Family, Func, Function, Imm, Inst, Opcode, Target, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::VersionKey;
@@ -45,6 +45,8 @@ pub struct Copies {
     /// The names: values that reachable code of the copy defines, each with its instance and the
     /// value of the original. Ascending.
     names: Vec<(Value, InstanceId, Value)>,
+    /// By instance: the family of its original.
+    families: Vec<Family>,
 }
 
 impl Copies {
@@ -87,6 +89,11 @@ impl Copies {
         let from = self.names.partition_point(|(name, ..)| *name < value);
         let same = self.names[from..].iter().take_while(move |(name, ..)| *name == value);
         same.map(|(_, id, of)| (*id, *of))
+    }
+
+    /// The family of the original of an instance.
+    pub(super) fn family(&self, id: InstanceId) -> &Family {
+        &self.families[id]
     }
 
     /// An instance and those that it is called from, the innermost first, each with the place in
@@ -155,6 +162,7 @@ pub fn copy<'f>(
     if claim.instances.is_empty() {
         return Err(CopyError::Instances);
     }
+    let families = bodies.iter().map(|body| body.family().clone()).collect();
     let (origins, names) = (BTreeMap::new(), Vec::new());
     let mut walk = CopyWalk { version, claim: &claim, bodies, origins, names };
     walk.run()?;
@@ -165,7 +173,7 @@ pub fn copy<'f>(
     }
     names.sort_unstable();
     let version = VersionKey::of(version);
-    Ok(Checked::accepted(Copies { version, claim, origins, places, names }))
+    Ok(Checked::accepted(Copies { version, claim, origins, places, names, families }))
 }
 
 struct CopyWalk<'a> {

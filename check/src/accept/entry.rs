@@ -167,7 +167,7 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         let entry = &shared.code();
         // Before the values: the classes of a target point in another gap mean nothing at this
         // anchor.
-        self.check_target(point, &path, (entry.target.inst(), shared.lands_alone()))?;
+        self.check_target(point, &path, entry.target.inst(), shared.lands_alone())?;
         self.bindings.enter(self.from(), &path);
         self.bindings.check_work(self.from())?;
         let place = [point.inst(), entry.target.inst()];
@@ -253,7 +253,8 @@ impl<'r, 'a, 'c> Judge<'r, 'a, 'c> {
         &self,
         point: Point,
         path: &AnchorPath<'r>,
-        (inst, lands_alone): (Inst, bool),
+        inst: Inst,
+        lands_alone: bool,
     ) -> Result<(), Finding> {
         let to = self.to();
         let place = Place::Inst(inst);

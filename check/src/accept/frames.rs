@@ -14,8 +14,9 @@
 //!
 //! - The innermost frame continues by composition ([`super::compose`]).
 //! - A waiting frame continues by the entry at its call, if this entry lands before the same call,
-//!   without replays. Both versions have the call as an anchor that they execute alike
-//!   (`AnchorsProved`), so the callee is the same, and the results come back to either.
+//!   without replays, in a version of the same family. Both versions have the call as an anchor that
+//!   they execute alike (`AnchorsProved`), so the callee is the same, and the results come back to
+//!   either. In another family, the number of the call may be another instruction's.
 //!
 //! In the end each frame has all values that are live+ at the frame's place. A waiting frame has
 //! the values that are live+ behind its call, less the results of the call. An entry at the frame's
@@ -221,7 +222,9 @@ impl CopyExit<'_> {
             let place = FramePlace::Before(second.target);
             return composer.go_on(index, second, to, place).map_err(refused);
         }
-        let place = waiting(at, second).ok_or(FrameRefusal::Elsewhere { frame: index })?;
+        let is_of_family = landing.version.family() == self.copies.family(id);
+        let place = waiting(at, second).filter(|_| is_of_family);
+        let place = place.ok_or(FrameRefusal::Elsewhere { frame: index })?;
         composer.go_on_partly(index, second, to, place).map_err(refused)?;
         require(composer, index, &landing)
     }
@@ -254,7 +257,9 @@ fn require(
 
 /// The place of a waiting frame that continues by the entry at its call, if the entry lands there.
 /// Both versions have a call there, without a test here. The original has one by the claim of
-/// copies. An accepted entry at a call has found the same anchor in both versions.
+/// copies. An accepted entry at a call has found the same anchor in both versions, if both are of
+/// one family. Across a copy, a number of the original may be another instruction of the version
+/// (`WaitInAnotherFamily` of `tests/inlining/wrong`).
 fn waiting(at: FramePlace, second: &Entry) -> Option<FramePlace> {
     let stays = second.target.inst() == at.inst() && second.replays.is_empty();
     stays.then_some(at)

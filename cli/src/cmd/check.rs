@@ -175,8 +175,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
         let levels = [args.level];
         let recipe = Recipe::new(pipeline, &levels);
         let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
-        let Secured { derived, proved, retried } =
-            derive_proved(module, base, &recipe, stopwatch);
+        let Secured { derived, proved, retried } = derive_proved(module, base, &recipe, stopwatch);
         CheckedFunction {
             name: base.name().to_owned(),
             checked: proved.checked(),

@@ -62,7 +62,7 @@ pub(super) struct Half {
     by_inst: Vec<u32>,
     /// Whether each instruction is an anchor.
     is_anchor: Vec<bool>,
-    /// Whether [`jit::Engine::speculative`] makes the points.
+    /// Whether [`jit::VersionSpec::leaving`] makes the points.
     pub(super) is_of_assumptions: bool,
     /// The compiled version. `None` until it is compiled.
     pub(super) version: Option<Arc<Version>>,
@@ -231,7 +231,7 @@ impl Half {
         self.retain(&kept);
     }
 
-    /// Keeps only the points that [`jit::Engine::speculative`] makes, in their order.
+    /// Keeps only the points that [`jit::VersionSpec::leaving`] makes, in their order.
     fn only_assumptions(&mut self) {
         let exits = |inst| Some(&self.mapping.entry(Point::before(inst))?.requires[..]);
         // An assumption without an entry is the compiler's to report.

@@ -48,7 +48,7 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
         match made.down.entry(*point) {
             Some(entry) => {
                 let frames: Vec<Landing<'_>> = entry.landings(own, made.down.target()).collect();
-                listing.frame_entry(*point, (entry, &frames), &bases);
+                listing.frame_entry(*point, entry, &frames, &bases);
             }
             None => listing.lost(*point, &down_lost),
         }
@@ -71,7 +71,8 @@ impl Listing<'_> {
     fn frame_entry(
         &mut self,
         point: Point,
-        (entry, frames): (&Entry, &[Landing<'_>]),
+        entry: &Entry,
+        frames: &[Landing<'_>],
         bases: &BTreeMap<Func, NamedVersion<'_>>,
     ) {
         let from = self.source.point(point);

@@ -160,7 +160,7 @@ const WAITING_LACKS: &str = "frame 1: the second entry requires";
 
 type Row = (&'static str, &'static str, &'static str, fn() -> Option<String>);
 
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 18] = [
     ("LeaveAnyVersion", "a mapping into another version than the copy", ANOTHER, other_copy_left),
     ("LeaveFromAnyOriginal", "a frame that goes on from another version", NO_VERSION, other_source),
     ("LeaveToAnyVersion", "a frame that goes on to another version", NO_VERSION, other_target),
@@ -176,6 +176,7 @@ const ROWS: [Row; 17] = [
     ),
     ("LeaveUnasked", "live values that were not asked for", "frame 0: the live values", unasked),
     ("WaitElsewhere", "a waiting frame whose entry lands before its call", AT_CALL, elsewhere),
+    ("WaitInAnotherFamily", "a waiting frame in a version of another family", AT_CALL, of_others),
     ("WaitWithReplays", "a waiting frame whose entry writes", AT_CALL, with_replays),
     ("WaitWithResults", "a waiting frame that has the result of its call", "right", with_results),
     ("ComposeFromSeveral", "an entry that begins a call again", NO_SECOND, begun_again),
@@ -351,6 +352,15 @@ fn elsewhere() -> Option<String> {
 
 /// The entry at the call executes the store that has just executed, once more. The store changes
 /// nothing before the call, so the entry is right there. Our certifier finds no proof; another may.
+/// The frame of `@main` waits in a version whose instructions have numbers of another family.
+fn of_others() -> Option<String> {
+    let scene = Scene::new();
+    let version = scene.hand.body("main").fork();
+    let other = own(&scene.hand.module, &version);
+    let landing = FrameLanding { on: Some(&other.mapping), version: &version, live: &other.live };
+    scene.word_in_callee([scene.callee_landing(), landing])
+}
+
 fn with_replays() -> Option<String> {
     let scene = Scene::new();
     let store = insts_of(scene.hand.body("main"), Opcode::GlobalSet)[0];
