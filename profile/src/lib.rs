@@ -4,7 +4,7 @@
 //! interpreter, and native code that counts (`jit::VersionSpec::counting`) keeps its own.
 //! [`Profile::collect`] and `Profile::collect_native` make a profile of them: for each function its
 //! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
-//! that gave one value. [`crate::speculate::suggest`] makes assumptions from it.
+//! that gave one value. `osier::speculate::suggest` makes assumptions from it.
 //!
 //! `Profile::write` and `Profile::read` are its file format (`docs/profile.md`).
 
