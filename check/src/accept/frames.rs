@@ -9,14 +9,14 @@
 //! I there. By the claim of copies, a run of the originals on the same input then has a stack of
 //! activations: one for the instance of y, before the instruction that y stands for, and one for
 //! each caller, within its call. Every value of an activation has the contents of its name in I.
-//! So the entry gives each activation the values whose names it provides.
-//! Each frame may go on to another version of its function, by an accepted entry there:
+//! So the entry gives each activation the values whose names it provides. Each frame may continue
+//! in another version of its function, by an accepted entry there:
 //!
 //! - The innermost frame continues by composition ([`super::compose`]).
 //! - A waiting frame continues by the entry at its call, if this entry lands before the same call,
-//!   without replays, in a version of the same family. Both versions have the call as an anchor that
-//!   they execute alike (`AnchorsProved`), so the callee is the same, and the results come back to
-//!   either. In another family, the number of the call may be another instruction's.
+//!   without replays, in a version of the same family. Both versions have the call as an anchor
+//!   that they execute alike (`AnchorsProved`), so the callee is the same, and the results come
+//!   back to either. In another family, the number of the call may be another instruction's.
 //!
 //! In the end each frame has all values that are live+ at the frame's place. A waiting frame has
 //! the values that are live+ behind its call, less the results of the call. An entry at the frame's

@@ -43,8 +43,8 @@ impl Unproved {
 /// that is live+ at its landing point: the values that q needs from there on, and the values that
 /// later entries of the *armed* mappings require. The armed mappings are the mappings that the
 /// mapping was accepted with. In [`crate::accept`] this is the mapping of the other direction; in
-/// [`crate::accept_armed`], the given mappings; in [`crate::compose`] and [`crate::enter_copy`], the
-/// armed mappings of the second mapping; in [`crate::leave_copy`], the armed mappings of each
+/// [`crate::accept_armed`], the given mappings; in [`crate::compose`] and [`crate::enter_copy`],
+/// the armed mappings of the second mapping; in [`crate::leave_copy`], the armed mappings of each
 /// landing; in [`crate::stay`], no mapping.
 ///
 /// # Duties of the user
