@@ -527,7 +527,7 @@ fn chains_alone_find_wrong_frames() {
     assert_eq!(chains.states, chains.hops());
     let forgeries: [&dyn Fn(&mut Entry); 4] = [
         &|entry| std::mem::swap(&mut entry.inner[0].assigns, &mut entry.assigns),
-        &|entry| entry.inner = Box::default(),
+        &|entry| entry.inner[0].assigns.truncate(1),
         &|entry| entry.assigns.truncate(1),
         &|entry| {
             let assigns = &mut entry.assigns;
