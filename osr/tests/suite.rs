@@ -3,3 +3,4 @@
 mod common;
 mod compose;
 mod directed;
+mod graph;
