@@ -3,9 +3,9 @@
 //!
 //! - [`PerfMap`]: a list of symbols, `/tmp/perf-PID.map`. `perf report` and `perf top` read it when
 //!   they print. The list cannot express that code was freed, so an address may have two symbols.
-//! - [`JitDump`]: a log with times and machine code, `jit-PID.dump`. From this log, `perf inject
-//!   --jit` makes symbols, and code to annotate. Each address has the symbol that it had at the
-//!   time. The format: `tools/perf/Documentation/jitdump-specification.txt` of Linux.
+//! - [`JitDump`]: a log with times and machine code, `jit-PID.dump`. From this log,
+//!   `perf inject --jit` makes symbols, and code to annotate. Each address has the symbol that it
+//!   had at the time. The format: `tools/perf/Documentation/jitdump-specification.txt` of Linux.
 
 use crate::observe::{CodeObserver, CodeSource, Piece, SourcePlace};
 use std::io::{self, Write};
