@@ -7,20 +7,17 @@
 //! would continue and the contents of each register. No compiled code reads the register `last`,
 //! but its frames still have it. [docs/embedding.md] goes through the steps.
 
-use osier::interp::{Limits, Options, Outcome};
-use osier::ir::module::FuncDecl;
 use osier::ir::{
-    Block, FrameState, FrameStates, Func, Function, FunctionBuilder, Local, LocalContent, Module,
-    Opcode, Point, Signature, Target, Type, Value, Variable,
+    Block, FrameState, FrameStates, Func, Function, FunctionBuilder, Module, Opcode, Point,
+    Signature, Type, Value, Variable,
 };
 use osier::jit::{
-    Action, CallbackEnd, Config, Contents, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot,
-    VersionSpec, Vm,
+    CallbackEnd, Config, Contents, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot, Vm,
 };
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
-use osier::speculate::{Assumption, Expected, Plan, speculate};
-use osier::tiers::{NoObserver, Tiered};
+use osier::speculate::{Assumption, Plan, speculate};
+use osier::tiers::{Tiered, install_handing};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -136,8 +133,7 @@ impl Compiler {
             UnlessLess(to, a, b) => {
                 let args = [self.get(a), self.get(b)];
                 let less = self.builder.op(Opcode::Ult, Type::I64, &args);
-                let [then, otherwise] = [pc + 1, to].map(|pc| Target::new(self.blocks[&pc], &[]));
-                self.builder.br_if(less, then, otherwise);
+                self.builder.br_if(less, self.blocks[&(pc + 1)], self.blocks[&to]);
             }
             Goto(to) => _ = self.builder.jump(self.blocks[&to], &[]),
             Return(from) => {
@@ -149,12 +145,9 @@ impl Compiler {
 
     /// Notes in front of an instruction where the interpreter continues, and its registers.
     fn note(&mut self, pc: usize) {
-        let local = |(slot, register): (u32, &Variable)| {
-            let content = LocalContent::Value(self.builder.use_var(*register));
-            Local { slot, content, representation: 0 }
-        };
-        let locals = (0..).zip(&self.registers).map(local).collect();
-        self.builder.frame_state(FrameState::new(0, pc as u32, locals));
+        let values = self.registers.iter().map(|register| self.builder.use_var(*register));
+        let state = FrameState::of_values(0, pc as u32, (0..).zip(values));
+        self.builder.frame_state(state);
     }
 }
 
@@ -187,11 +180,7 @@ impl Interpreter {
             self.visits += usize::from(pc == HEADER);
             if pc == HEADER && self.visits.is_multiple_of(1000) {
                 let (place, state) = self.place(pc);
-                let contents = |value: Value| {
-                    let content = LocalContent::Value(value);
-                    let local = state.locals.iter().find(|local| local.content == content)?;
-                    Some(registers[local.slot as usize])
-                };
+                let contents = |value| Some(registers[state.slot_of(value)? as usize]);
                 if let Some(result) = enter(self, place, &contents)? {
                     return Ok(result);
                 }
@@ -232,46 +221,30 @@ impl Embedder for Interpreter {
 }
 
 /// A version that assumes that the rare test never holds, with a way down to the interpreter.
-fn assuming(
-    engine: &Engine,
-    module: &Arc<Module>,
-    toy: &Interpreter,
-    vm: &mut Vm,
-) -> Result<(), Box<dyn Error>> {
+fn assuming(module: &Module, toy: &Interpreter, vm: &mut Vm) -> Result<(), Box<dyn Error>> {
     let base = module.body(toy.func).ok_or("it has a body")?;
     let test = toy.place(RARE).0.at.inst();
     let at = Point::before(base.next_inst(test).ok_or("a branch follows")?);
-    let value = base.inst(test).results[0];
-    let assume = [Assumption { at, value, expected: Expected::Is(0), reason: 0 }];
+    let assume = [Assumption::is(at, base.inst(test).results[0], 0)];
     // The entries that lead to the base provide the values that the frame states name.
     let mut tree = VersionTree::new(base.clone());
     tree.arm_states(VersionTree::BASE, &toy.states)?;
     let pipeline = Pipeline::default();
     let made = speculate(module, &mut tree, VersionTree::BASE, &Plan::new(&assume, &pipeline))?;
     let back = made.backward.get(&VersionTree::BASE).ok_or("a way back")?;
-    let optimized = tree.function(made.optimized);
-    let exits = VersionSpec::leaving(optimized, |_| Some(&**back))?;
-    let code = engine.version(module, toy.func, optimized, exits)?;
-    let states = BTreeMap::from([(toy.func, Arc::clone(&toy.states))]);
-    Ok(vm.install(&code, vec![Action::Hand(Arc::new(back.clone()), Arc::new(states))])?)
+    install_handing(vm, toy.func, tree.function(made.optimized), back, &toy.states)?;
+    Ok(())
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (function, states) = Compiler::compile()?;
     let mut module = Module::new();
-    let sig = module.sig(&Signature::new(&[Type::I64, Type::I64], &[Type::I64]));
-    let func = module.funcs.push(FuncDecl {
-        name: "sums".to_owned(),
-        sig,
-        import: None,
-        effect: Default::default(),
-    });
-    module.define(func, function);
+    let func = module.add(function);
     let module = Arc::new(module);
     let mut toy = Interpreter { func, states: Arc::new(states), visits: 0 };
     let engine = Engine::new(Config::default())?;
-    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    vm.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    let mut vm = Vm::new(&engine, &module, Default::default(), Default::default())?;
+    vm.set_tiering(Box::new(Tiered::new(1, Pipeline::default())));
 
     let mut alone = |registers| toy_alone(&mut toy, registers);
     let [short, long] = [[3_000, u64::MAX, 0, 0, 0, 0, 0], [30_000, 1 << 40, 0, 0, 0, 0, 0]];
@@ -287,9 +260,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(result, wanted[0]);
 
     // Down and up again: the rare test holds at last, in the middle of the loop.
-    assuming(&engine, &module, &toy, &mut vm)?;
+    assuming(&module, &toy, &mut vm)?;
     let outcome = vm.run(func, &long[..2], &mut toy)?;
-    assert_eq!(outcome, Outcome::Returned(vec![wanted[1]]));
+    assert_eq!(outcome.returned(), Some(&[wanted[1]][..]));
     for made in vm.transitions() {
         writeln!(io::stdout(), "{:?} at {}: {}", made.kind, made.at, made.count)?;
     }

@@ -6,15 +6,12 @@
 //! The example needs only the facade. It loads and optimizes a module, makes the mappings, runs,
 //! and fires an entry in each direction.
 
-use osier::check::Checked;
 use osier::driver::{self, Recipe, derive_proved};
-use osier::interp::{Limits, Machine, NoHost, PauseAtMarks, Run, VersionId};
-use osier::ir::cfg::Cfg;
+use osier::interp::{Machine, NoHost, PauseAtMarks, Run};
 use osier::ir::loops::LoopForest;
 use osier::ir::{Module, Point};
 use osier::osr::Level;
 use osier::passes::Pipeline;
-use osier::transition::mapping::Mapping;
 use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -63,22 +60,35 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(io::stdout(), "{way}: {entries} of {points} points have an entry")?;
     }
 
+    // Moves a paused run into another version. The run then has only the values that the
+    // compensation code assigns.
+    let fire = |machine: &mut Machine, to, entry| -> Result<Point, Box<dyn Error>> {
+        let source = here(machine)?;
+        let target = machine.fire(to, entry)?;
+        let (steps, values) = (entry.entry().steps.len(), entry.entry().assigns.len());
+        let (from, to) = (source.inst(), target.inst());
+        writeln!(io::stdout(), "{from} -> {to}: {steps} steps, {values} values")?;
+        Ok(target)
+    };
+
     let mut machine = instance(&module)?;
     let slow = machine.current(func).ok_or("an imported function has no version")?;
     let fast = machine.add_version(&module, func, &optimized.function);
 
     // A JIT counts at loop headers. The 100th visit makes this loop hot.
-    let forest = LoopForest::new(base, &Cfg::new(base));
+    let forest = LoopForest::of(base);
     let header = forest.header(forest.loops().next().ok_or("the function has no loop")?);
     machine.mark(slow, [base.first_inst(header)]);
     machine.start(func, &ARGS);
     pause(&mut machine, 100)?;
-    let landed = fire(&mut machine, &maps.forward.mapping, fast)?;
+    let up = maps.forward.mapping.checked_entry(here(&machine)?);
+    let landed = fire(&mut machine, fast, up.ok_or("no entry leads up here")?)?;
 
     // In the optimized code, assume that a speculation fails 500 iterations later.
     machine.mark(fast, [landed.inst()]);
     pause(&mut machine, 500)?;
-    fire(&mut machine, &maps.backward.mapping, slow)?;
+    let down = maps.backward.mapping.checked_entry(here(&machine)?);
+    fire(&mut machine, slow, down.ok_or("no entry leads down here")?)?;
 
     // The rest runs in the base again, and the result must equal the result of a run without
     // transitions.
@@ -93,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// An instance of the module with numbers in its memory.
 fn instance(module: &Module) -> Result<Machine, Box<dyn Error>> {
-    let mut machine = Machine::new(module, Limits::default())?;
+    let mut machine = Machine::new(module, Default::default())?;
     let memory = module.memories.keys().next().ok_or("the module has no memory")?;
     for i in 0..ARGS[0] {
         let written = machine.memories_mut().write(memory, 4 * i, &(i as u32).to_le_bytes());
@@ -112,22 +122,7 @@ fn pause(machine: &mut Machine, times: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Moves a paused run into another version. The run then has only the values that the compensation
-/// code assigns. Returns the landing point.
-fn fire(
-    machine: &mut Machine,
-    mapping: &Checked<Mapping>,
-    to: VersionId,
-) -> Result<Point, Box<dyn Error>> {
-    let source = Point::before(machine.view().ok_or("no run is paused")?.inst());
-    let entry = mapping.checked_entry(source).ok_or("the mapping has no entry here")?;
-    let target = machine.fire(to, entry)?;
-    let (steps, values) = (entry.entry().steps.len(), entry.entry().assigns.len());
-    writeln!(
-        io::stdout(),
-        "{} -> {}: {steps} steps, {values} values",
-        source.inst(),
-        target.inst()
-    )?;
-    Ok(target)
+/// The point at which the run is paused.
+fn here(machine: &Machine) -> Result<Point, Box<dyn Error>> {
+    Ok(Point::before(machine.view().ok_or("no run is paused")?.inst()))
 }

@@ -5,7 +5,7 @@ use osier::interp::{Limits, Options};
 use osier::ir::Func;
 use osier::jit::{Callback, CallbackEnd, Config, Embedder, Engine, Vm};
 use osier::passes::Pipeline;
-use osier::tiers::{Costs, NoObserver, Tiered};
+use osier::tiers::{Costs, Tiered};
 use osier::{Format, load};
 use std::error::Error;
 use std::io::{self, Write};
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new(Config::default())?;
     let options = Options::default();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options)?;
-    let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default(), NoObserver);
+    let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default());
     vm.set_tiering(Box::new(policy));
     let mut language = Language { step: named("step")?, calls: 0 };
     let n = 1_000;

@@ -3,10 +3,9 @@
 //!
 //! `cargo run --release --example tiers -- tests/corpus/queens.wasm 9`
 
-use osier::interp::{Limits, Options};
 use osier::jit::{Config, Engine, Vm};
 use osier::passes::Pipeline;
-use osier::tiers::{Costs, NoObserver, Tiered};
+use osier::tiers::{Costs, Tiered};
 use osier::wasm::wasi::Wasi;
 use osier::{Format, load};
 use std::error::Error;
@@ -23,11 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = module.lookup("_start").ok_or("the program exports no _start")?;
 
     let engine = Engine::new(Config::default())?;
-    let options = Options::default();
-    let mut vm = Vm::new(&engine, &module, Limits::default(), options)?;
+    let mut vm = Vm::new(&engine, &module, Default::default(), Default::default())?;
     // The costs of the tiers determine the hot code. At most 64 MB of code are made.
-    let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default(), NoObserver)
-        .with_code_limit(64 << 20);
+    let policy = Tiered::by_costs(Costs::MEASURED, Pipeline::default()).with_code_limit(64 << 20);
     // A second thread compiles, if there is a processor for it.
     let alone = std::thread::available_parallelism().is_ok_and(|threads| threads.get() == 1);
     let policy = if alone { policy } else { policy.in_background() };

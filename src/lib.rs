@@ -21,8 +21,7 @@
 //! let twice = module.lookup("twice").ok_or("the module exports it")?;
 //! let engine = Engine::new(Config::default())?;
 //! let mut vm = Vm::new(&engine, &module, Default::default(), Default::default())?;
-//! let observer = osier::tiers::NoObserver;
-//! vm.set_tiering(Box::new(Tiered::by_costs(Costs::MEASURED, Pipeline::default(), observer)));
+//! vm.set_tiering(Box::new(Tiered::by_costs(Costs::MEASURED, Pipeline::default())));
 //! assert_eq!(vm.invoke(twice, &[21], &mut NoHost)?, Outcome::Returned(vec![42]));
 //! # Ok(())
 //! # }
@@ -95,9 +94,8 @@
 //! let entry = builder.create_block();
 //! builder.switch_to(entry);
 //! let x = builder.append_param(entry, Type::I64);
-//! let register = osier::ir::LocalContent::Value(x);
-//! let locals = vec![osier::ir::Local { slot: 0, content: register, representation: 0 }];
-//! builder.frame_state(osier::ir::FrameState::new(0, 0, locals));
+//! // Function 0, program counter 0, and `x` in slot 0.
+//! builder.frame_state(osier::ir::FrameState::of_values(0, 0, [(0, x)]));
 //! let sum = builder.op(osier::ir::Opcode::Add, Type::I64, &[x, x]);
 //! builder.ret(&[sum]);
 //! let (function, states) = builder.finish_with_states()?;

@@ -15,11 +15,12 @@ use ir::{
 };
 use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, HandedActivation,
-    HandedContent, LinkError, PointSpec, Slot, VersionSpec, Vm,
+    HandedContent, LinkError, PointSpec, RunError, Slot, VersionSpec, Vm,
 };
 use osier::driver::{NoObserver, Vigilance, derive, prove_graph};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
+use osier::tiers::install_handing;
 use osr::{Level, VersionGraph, VersionTree, required};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,16 +94,14 @@ impl Assumed {
 
     fn vm(&self) -> Result<Vm, LinkError> {
         let engine = Engine::new(Config::default()).expect("native code runs here");
-        let (back, optimized) = (self.back(), self.tree.function(self.made.optimized));
-        let exits = VersionSpec::leaving(optimized, |_| Some(&back));
-        let exits = exits.expect("each assumption has an exit");
-        let code = engine.version(&self.module, self.func, optimized, exits);
         let mut vm = Vm::new(&engine, &self.module, Limits::default(), Options::traced())
             .expect("instantiated");
-        let states = BTreeMap::from([(self.func, Arc::clone(&self.states))]);
-        let action = Action::Hand(Arc::clone(&back), Arc::new(states));
-        vm.install(&code.expect("compiled"), vec![action])?;
-        Ok(vm)
+        let (back, optimized) = (self.back(), self.tree.function(self.made.optimized));
+        match install_handing(&mut vm, self.func, optimized, &back, &self.states) {
+            Ok(_) => Ok(vm),
+            Err(RunError::Link(error)) => Err(error),
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use check::Checked;
 use interp::{
     Limits, Machine, NoHost, NoObserver, Options, Outcome, Program as Loaded, TraceLevel,
 };
-use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Module, Point};
 use jit::{
@@ -34,7 +33,7 @@ struct MadeRegions {
 fn made(module: &Module, base: &Function, pipeline: &Pipeline) -> MadeRegions {
     let observer = &mut driver::NoObserver;
     let derived = derive(module, base, pipeline, Vigilance::Off, observer);
-    let forest = LoopForest::new(base, &Cfg::new(base));
+    let forest = LoopForest::of(base);
     let headers = forest.loops().map(|l| Point::before(base.first_inst(forest.header(l))));
     let certified =
         prove_regions(module, base, &derived, Level::Avail, headers.collect(), observer);

@@ -21,7 +21,6 @@ use certify::Certifier;
 use check::relate;
 use check::verdict::{Options, Verdict};
 use clap::Parser;
-use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Function, Module, Point};
 use osier::driver::{NoObserver, Vigilance, derive};
@@ -90,7 +89,7 @@ impl Sample {
 
 /// The header of the loop with the most blocks.
 fn largest_loop(function: &Function) -> Option<Point> {
-    let forest = LoopForest::new(function, &Cfg::new(function));
+    let forest = LoopForest::of(function);
     let largest = forest.loops().max_by_key(|l| forest.blocks(*l).len())?;
     Some(Point::before(function.first_inst(forest.header(largest))))
 }

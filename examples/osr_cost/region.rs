@@ -4,7 +4,6 @@
 use super::measure::{geometric_mean, quantile, timed};
 use super::programs::{NAMES, module, no_program};
 use super::{Arguments, Report};
-use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Func, Function, Module, Point};
 use jit::RegionExits;
@@ -32,7 +31,7 @@ struct FunctionTimes {
 
 /// The points before the loop headers.
 fn headers(base: &Function) -> BTreeSet<Point> {
-    let forest = LoopForest::new(base, &Cfg::new(base));
+    let forest = LoopForest::of(base);
     forest.loops().map(|l| Point::before(base.first_inst(forest.header(l)))).collect()
 }
 

@@ -64,6 +64,25 @@ impl FrameState {
         FrameState { function, pc, locals, caller: None }
     }
 
+    /// The state of an activation whose slots have contents of values, all of representation 0.
+    pub fn of_values(
+        function: u32,
+        pc: u32,
+        slots: impl IntoIterator<Item = (u32, Value)>,
+    ) -> FrameState {
+        let local = |(slot, value)| {
+            let content = LocalContent::Value(value);
+            Local { slot, content, representation: 0 }
+        };
+        FrameState::new(function, pc, slots.into_iter().map(local).collect())
+    }
+
+    /// The first slot of this activation with the contents of a value. Cost: linear in the slots.
+    pub fn slot_of(&self, value: Value) -> Option<u32> {
+        let content = LocalContent::Value(value);
+        self.locals.iter().find(|local| local.content == content).map(|local| local.slot)
+    }
+
     /// This activation and the activations that wait for it, the innermost first.
     pub fn activations(&self) -> impl Iterator<Item = &FrameState> {
         std::iter::successors(Some(self), |state| state.caller.as_deref())

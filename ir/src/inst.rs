@@ -85,6 +85,13 @@ impl Target {
     }
 }
 
+impl From<Block> for Target {
+    /// A target without arguments.
+    fn from(block: Block) -> Target {
+        Target::new(block, &[])
+    }
+}
+
 /// A control-flow edge: a terminator and the index of one of its targets. Two edges may connect the
 /// same blocks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

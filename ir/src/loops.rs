@@ -55,6 +55,12 @@ impl LoopData {
 }
 
 impl LoopForest {
+    /// Finds the loops of a function whose control-flow graph the caller does not need. Cost: that
+    /// of [`Cfg::new`] and [`LoopForest::new`].
+    pub fn of(function: &Function) -> LoopForest {
+        LoopForest::new(function, &Cfg::new(function))
+    }
+
     /// Finds the loops. Cost: near linear in the number of blocks and edges of a reducible graph.
     /// An edge into the middle of a loop costs one visit for each loop around it.
     ///

@@ -289,6 +289,16 @@ impl Module {
         }
     }
 
+    /// Adds a function that the module does not import, under its own name and with its body.
+    /// Cost: linear in the number of signatures.
+    pub fn add(&mut self, function: Function) -> Func {
+        let (name, sig) = (function.name().to_owned(), self.sig(function.signature()));
+        let decl = FuncDecl { name, sig, import: None, effect: DeclaredEffect::default() };
+        let func = self.funcs.push(decl);
+        self.define(func, function);
+        func
+    }
+
     /// The signature of a function.
     #[inline]
     pub fn signature(&self, func: Func) -> &Signature {

@@ -23,7 +23,6 @@
 //! *Cost*: near linear in loops and their border edges. The pass repeats the loop analysis for each
 //! of the three steps, since a block added in one step may belong to the border of another loop.
 
-use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::loops::{Loop, LoopForest};
 use ir::{Block, Edge, Function};
@@ -104,7 +103,7 @@ fn useful_preheader_groups(function: &Function) -> Vec<Vec<Edge>> {
 
 /// For each reducible loop that lacks a preheader and whose header is wanted, the entering edges.
 fn preheader_groups(function: &Function, is_wanted: impl Fn(Block) -> bool) -> Vec<Vec<Edge>> {
-    let forest = LoopForest::new(function, &Cfg::new(function));
+    let forest = LoopForest::of(function);
     let wanted = forest.loops().filter(|l| forest.is_reducible(*l) && is_wanted(forest.header(*l)));
     let missing = wanted.filter(|l| preheader(function, &forest, *l).is_none());
     missing.map(|l| entering_edges(function, &forest, l)).collect()
@@ -112,7 +111,7 @@ fn preheader_groups(function: &Function, is_wanted: impl Fn(Block) -> bool) -> V
 
 /// For each reducible loop with several back edges, these back edges.
 fn latch_groups(function: &Function) -> Vec<Vec<Edge>> {
-    let forest = LoopForest::new(function, &Cfg::new(function));
+    let forest = LoopForest::of(function);
     let mut groups = Vec::new();
     for id in forest.loops().filter(|l| forest.is_reducible(*l)) {
         let edges = function.predecessors(forest.header(id)).iter().copied();
@@ -130,7 +129,7 @@ fn latch_groups(function: &Function) -> Vec<Vec<Edge>> {
 /// reducible loop that they leave. An edge that leaves several loops gets a single block for all
 /// these loops. All predecessors of that block are in the loops, so it is a dedicated exit of each.
 fn exit_groups(function: &Function) -> Vec<Vec<Edge>> {
-    let forest = LoopForest::new(function, &Cfg::new(function));
+    let forest = LoopForest::of(function);
     let mut grouped: BTreeSet<Edge> = BTreeSet::new();
     let mut groups: BTreeMap<(Block, Loop), Vec<Edge>> = BTreeMap::new();
     // Outer loops come before inner ones, so the reverse order assigns an edge to its innermost

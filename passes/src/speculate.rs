@@ -73,6 +73,13 @@ pub struct Assumption {
     pub reason: u32,
 }
 
+impl Assumption {
+    /// The assumption that a value has these bits, with reason 0.
+    pub const fn is(at: Point, value: Value, bits: u64) -> Assumption {
+        Assumption { at, value, expected: Expected::Is(bits), reason: 0 }
+    }
+}
+
 /// An assumption with the values that it keeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PinnedAssumption {

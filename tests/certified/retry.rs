@@ -363,7 +363,7 @@ fn one_entry_is_won_for_a_program_that_waits() {
 #[test]
 fn a_tiered_run_enters_the_version_with_the_entry() {
     use interp::{Limits, NoHost, Options};
-    use osier::tiers::{NoObserver, Tiered};
+    use osier::tiers::Tiered;
     let module = std::sync::Arc::new(module(["eight", "nine"]));
     let (func, _) = module.defined().next().expect("one function");
     let engine = jit::Engine::new(jit::Config::default()).expect("native code runs here");
@@ -371,7 +371,7 @@ fn a_tiered_run_enters_the_version_with_the_entry() {
         let mut vm = jit::Vm::new(&engine, &module, Limits::default(), Options::traced())
             .expect("it can be instantiated");
         if is_tiered {
-            vm.set_tiering(Box::new(Tiered::new(10, pipeline, NoObserver)));
+            vm.set_tiering(Box::new(Tiered::new(10, pipeline)));
         }
         let outcome = vm.invoke(func, &[1_000, 3], &mut NoHost).expect("it runs");
         let entered: u64 = vm.transitions().iter().map(|made| made.count).sum();

@@ -9,7 +9,7 @@ use osier::jit::{
     Config, Continuation, HotLoop, RunError, Tier, Tiering, TransitionKind, Vm, Wake,
 };
 use osier::passes::Pipeline;
-use osier::tiers::{Compiled, NoObserver, Observer, OrderEnd, TierEvent, TierListener, Tiered};
+use osier::tiers::{Compiled, Observer, OrderEnd, TierEvent, TierListener, Tiered};
 use osier::{Format, load};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,7 +148,7 @@ impl Program {
     fn new(config: Config, gate: Gate) -> Program {
         let module = Arc::new(load(Format::Oir, ROUNDS.as_bytes()).expect("well-formed"));
         let mut vm = vm(&engine(config), &module);
-        let policy = Tiered::new(10, Pipeline::default(), gate.clone()).in_background();
+        let policy = Tiered::new_observed(10, Pipeline::default(), gate.clone()).in_background();
         let entered = Arc::new(AtomicBool::new(false));
         vm.set_tiering(Box::new(Telling { policy, entered: Arc::clone(&entered) }));
         Program {
@@ -236,9 +236,8 @@ fn a_policy_orders_no_code_beyond_its_limit() {
         let module = Arc::new(load(Format::Oir, ROUNDS.as_bytes()).expect("well-formed"));
         let mut vm = vm(&engine(Config::default()), &module);
         let orders = Orders::default();
-        let policy = Tiered::new(10, Pipeline::default(), NoObserver)
-            .listening(listener(&orders))
-            .with_code_limit(room);
+        let policy =
+            Tiered::new(10, Pipeline::default()).listening(listener(&orders)).with_code_limit(room);
         vm.set_tiering(Box::new(policy));
         let gate = Gate::opening(0);
         let entered = Arc::new(AtomicBool::new(false));

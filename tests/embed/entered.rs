@@ -8,7 +8,7 @@ use osier::jit::{
     HotLoop, RunError, Slot, Tier, Tiering, Vm,
 };
 use osier::passes::Pipeline;
-use osier::tiers::{NoObserver, Tiered};
+use osier::tiers::Tiered;
 use std::sync::Arc;
 
 /// An interpreter of [`SUM`] that requests native code at each visit of the loop header.
@@ -93,7 +93,7 @@ fn a_loop_of_the_embedder_goes_on_natively() {
     assert_eq!((loops.run(&mut machine, 9, 5), loops.asked), (sum(9, 5), 10));
     assert!(machine.transitions().is_empty());
     // The policy makes it at once, optimized.
-    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default())));
     let mut loops = Loops::new(&pair);
     assert_eq!((loops.run(&mut machine, 1_000, 5), loops.asked), (sum(1_000, 5), 1));
     assert_eq!(machine.transitions().len(), 1);
@@ -104,7 +104,7 @@ fn a_loop_of_the_embedder_goes_on_natively() {
 fn code_made_beside_the_run_is_entered_when_it_is_there() {
     let pair = Pair::new(SUM);
     let mut machine = vm(&engine(Config::default()), &pair.module);
-    let policy = Tiered::new(1, Pipeline::default(), NoObserver).in_background();
+    let policy = Tiered::new(1, Pipeline::default()).in_background();
     machine.set_tiering(Box::new(policy));
     let mut loops = Loops::new(&pair);
     // The other thread comes to its turn at last.
@@ -139,7 +139,7 @@ fn code_that_was_entered_leaves_again() {
 fn wrong_places_and_missing_values_are_named() {
     let pair = Pair::new(SUM);
     let mut machine = vm(&engine(Config::default()), &pair.module);
-    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default())));
     let mut loops = Loops::new(&pair);
     let place = loops.place;
     let nowhere = Point::before(osier::ir::Inst::from_u32(999));
@@ -211,7 +211,7 @@ fn a_loop_is_entered_within_a_call_of_the_embedder() {
         resumed: Vec::new(),
     };
     let mut machine = vm(&engine(Config::default()), &whole);
-    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default(), NoObserver)));
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default())));
     let ended = machine.run(main, &[50, 3], &mut Within(loops));
     assert_eq!(ended, Ok(Outcome::Returned(vec![sum(50, 3) + 1])));
     let up = machine.transitions();

@@ -199,7 +199,7 @@ fn loops_of_later_modules_turn_hot() {
     let engine = engine(Config::default());
     let first = caller();
     let mut vm = vm(&engine, &first);
-    vm.set_tiering(Box::new(Tiered::new(10, Pipeline::default(), NoObserver)));
+    vm.set_tiering(Box::new(Tiered::new(10, Pipeline::default())));
     let second = behind(
         &first,
         r#"(module (func (export "count") (param $n i32) (result i32) (local $i i32)

@@ -91,7 +91,7 @@ fn run_choosing(
     let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let policy = choose(Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen))));
+    let policy = choose(Tiered::new_observed(2, Pipeline::default(), Watch(Arc::clone(&seen))));
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume.to_vec())]))));
     for [x, k, m] in calls {
         let outcome = vm.invoke(func, &[x, k, m], &mut NoHost).expect("the run ends");
@@ -179,7 +179,7 @@ entry:
         let options = Options::traced();
         let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("instantiated");
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let policy = Tiered::new(2, Pipeline::default(), Watch(Arc::clone(&seen)));
+        let policy = Tiered::new_observed(2, Pipeline::default(), Watch(Arc::clone(&seen)));
         vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume)]))));
         for _ in 0..10 {
             let outcome = vm.invoke(func, &[bits, 7], &mut NoHost).expect("the run ends");
@@ -229,7 +229,7 @@ fn a_loop_is_entered_again_after_an_exit() {
     let engine = engine(Config::default());
     let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
-    let policy = Tiered::new(2, Pipeline::default(), tiers::NoObserver);
+    let policy = Tiered::new(2, Pipeline::default());
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, vec![three])]))));
     for k in [3, 3, 3, 4, 4] {
         let outcome = vm.invoke(func, &[100, k], &mut NoHost).expect("the run ends");
@@ -285,7 +285,7 @@ fn a_loop_that_lacks_a_value_stays() {
     let assume = vec![Assumption { at, value, expected, reason: 1 }];
     let mut vm = vm(&engine(Config::default()), &module);
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let policy = Tiered::new(20, Pipeline::default(), Watch(Arc::clone(&seen)));
+    let policy = Tiered::new_observed(20, Pipeline::default(), Watch(Arc::clone(&seen)));
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume)]))));
     let mut plain = Machine::new(&module, Limits::default()).expect("it is instantiated");
     for n in std::iter::repeat_n(10, 40).chain([200; 40]) {

@@ -3,7 +3,6 @@
 use osier::check::{Checked, CheckedEntry};
 use osier::driver::{self, Vigilance, derive, prove};
 use osier::interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
-use osier::ir::cfg::Cfg;
 use osier::ir::loops::LoopForest;
 use osier::ir::module::ImportName;
 use osier::ir::{FrameStates, Func, Function, Module, Point};
@@ -177,7 +176,7 @@ pub(crate) fn states(pair: &Pair) -> Arc<BTreeMap<Func, Arc<FrameStates>>> {
 
 /// The first point of the header of the first loop.
 pub(crate) fn head(function: &Function) -> Point {
-    let forest = LoopForest::new(function, &Cfg::new(function));
+    let forest = LoopForest::of(function);
     Point::before(
         function.first_inst(forest.header(forest.loops().next().expect("there is a loop"))),
     )

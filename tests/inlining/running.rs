@@ -6,7 +6,6 @@ use interp::{
     FireError, Limits, Machine, NoHost, NoObserver, Options, Outcome, PauseAlways, Program, Run,
     TraceLevel, TransferError, VersionId,
 };
-use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{FrameState, FrameStates, Func, Local, LocalContent, Module, Point, Type};
 use jit::{
@@ -15,7 +14,6 @@ use jit::{
 };
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
-use osier::tiers::{NoObserver as NoNativeObserver, Tiered};
 use passes::{Callers, InlinePolicy, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -325,7 +323,7 @@ fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
     // The run leaves at the header of the loop, and so comes by it many times in the interpreter.
     let count = module.body(module.func_named("count").expect("the text has it"));
     let count = count.expect("it has a body");
-    let forest = LoopForest::new(count, &Cfg::new(count));
+    let forest = LoopForest::of(count);
     let header = forest.header(forest.loops().next().expect("a loop"));
     let leads_there = |entry: &Entry| {
         entry.inner.len() == 1 && entry.inner[0].at.inst() == count.first_inst(header)
@@ -338,7 +336,7 @@ fn a_hot_loop_of_an_inner_frame_ends_no_outer_frame() {
     let code = engine.version(&module, main, version, spec).expect("compiled");
     let mut vm =
         Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
-    vm.set_tiering(Box::new(Tiered::new(5, Pipeline::default(), NoNativeObserver)));
+    vm.set_tiering(Box::new(Tiered::new(5, Pipeline::default())));
     vm.install(&code, vec![Action::Interpret(Arc::clone(&down))]).expect("installed");
     code.arm(0);
     let found = vm.invoke(main, &[100], &mut NoHost).expect("it ends");

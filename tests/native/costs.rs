@@ -36,7 +36,7 @@ fn run(text: &str, args: &[u64]) -> (Outcome, Vec<(CompiledKind, usize)>, [u64; 
     let mut vm =
         Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("a machine");
     let pieces = Pieces::default();
-    vm.set_tiering(Box::new(Tiered::by_costs(COSTS, Pipeline::default(), pieces.clone())));
+    vm.set_tiering(Box::new(Tiered::by_costs_observed(COSTS, Pipeline::default(), pieces.clone())));
     let outcome = vm.invoke(main, args, &mut NoHost).expect("it runs");
     assert_eq!(outcome, expected);
     let made = vm.transitions();

@@ -106,14 +106,14 @@ fn cheap(threshold: u32) -> Costs {
 impl Mode {
     fn policy(self, threshold: u32, seed: u64, count: &Count) -> Box<dyn Tiering + Send> {
         let count = &Count { optimizes: Arc::default(), ..count.clone() };
-        let policy = Tiered::new(threshold, Pipeline::default(), count.clone());
+        let policy = Tiered::new_observed(threshold, Pipeline::default(), count.clone());
         match self {
             Mode::OnTheSpot => Box::new(policy),
             Mode::Delayed => Box::new(Delaying { policy, prng: Prng::new(seed), held: Vec::new() }),
             Mode::InBackground => Box::new(policy.in_background()),
             Mode::ByCosts | Mode::ByCostsInBackground => {
                 let costs = cheap(threshold);
-                let policy = Tiered::by_costs(costs, Pipeline::default(), count.clone())
+                let policy = Tiered::by_costs_observed(costs, Pipeline::default(), count.clone())
                     .listening(count.listener());
                 match self {
                     Mode::ByCosts => Box::new(policy),
@@ -299,7 +299,7 @@ fn a_function_pays_for_two_certificates_however_many_loops_are_hot() {
     let mut vm =
         Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("a machine");
     let count = Count::default();
-    vm.set_tiering(Box::new(Tiered::new(10, Pipeline::default(), count.clone())));
+    vm.set_tiering(Box::new(Tiered::new_observed(10, Pipeline::default(), count.clone())));
     assert_eq!(vm.invoke(sum, &args, &mut NoHost).expect("it runs"), expected);
     let ups = vm.transitions().into_iter().filter(|made| made.kind == TransitionKind::Up);
     let work = count.work();

@@ -147,8 +147,7 @@ impl Instance {
                 let mut vm =
                     Vm::new(native, &nothing, limits, engine.options).map_err(|e| e.to_string())?;
                 if let Some(threshold) = engine.tiers {
-                    let policy =
-                        Tiered::new(threshold, Pipeline::default(), osier::tiers::NoObserver);
+                    let policy = Tiered::new(threshold, Pipeline::default());
                     let policy = if engine.beside { policy.in_background() } else { policy };
                     vm.set_tiering(Box::new(policy));
                 }

@@ -8,6 +8,7 @@
 mod compiler;
 mod costs;
 mod events;
+mod handing;
 mod savings;
 mod speculating;
 mod tiered;
@@ -15,6 +16,7 @@ mod worker;
 
 pub use costs::Costs;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
+pub use handing::install_handing;
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
 pub use tiered::Tiered;
 

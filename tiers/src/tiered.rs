@@ -6,7 +6,7 @@ use super::events::{OrderEnd, TierEvent, TierListener};
 use super::savings::{Savings, is_small_leaf, worth};
 use super::speculating::Speculations;
 use super::worker::{TierGoal, Worker, wanted};
-use super::{Observer, SharedObserver};
+use super::{NoObserver, Observer, SharedObserver};
 use derive::speculate::{Assumption, Pins, SuggestOptions};
 use ir::{Func, Function, Inst};
 use jit::{
@@ -81,12 +81,12 @@ impl<O> std::fmt::Debug for Tiered<O> {
     }
 }
 
-impl<O: Observer> Tiered<O> {
+impl Tiered<NoObserver> {
     /// Creates the policy. A function is hot after `threshold` calls (at least 1), a loop after as
     /// many visits of its header. `pipeline` optimizes hot functions. The run waits for the code,
     /// so compilation depends on the program alone, not on times.
-    pub fn new(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
-        Tiered::with_rule(Rule::After(threshold.max(1)), pipeline, observer)
+    pub fn new(threshold: u32, pipeline: Pipeline) -> Tiered<NoObserver> {
+        Tiered::new_observed(threshold, pipeline, NoObserver)
     }
 
     /// Creates the policy. A function or loop is hot when native code would have saved a share of
@@ -94,7 +94,19 @@ impl<O: Observer> Tiered<O> {
     /// of the base comes first. In the background, optimized code follows if the costs say that it
     /// is faster. Unless in the background, the run waits for the code, so compilation depends on
     /// the program alone, not on times.
-    pub fn by_costs(costs: Costs, pipeline: Pipeline, observer: O) -> Tiered<O> {
+    pub fn by_costs(costs: Costs, pipeline: Pipeline) -> Tiered<NoObserver> {
+        Tiered::by_costs_observed(costs, pipeline, NoObserver)
+    }
+}
+
+impl<O: Observer> Tiered<O> {
+    /// The policy of [`Tiered::new`], with an observer of compilation.
+    pub fn new_observed(threshold: u32, pipeline: Pipeline, observer: O) -> Tiered<O> {
+        Tiered::with_rule(Rule::After(threshold.max(1)), pipeline, observer)
+    }
+
+    /// The policy of [`Tiered::by_costs`], with an observer of compilation.
+    pub fn by_costs_observed(costs: Costs, pipeline: Pipeline, observer: O) -> Tiered<O> {
         Tiered::with_rule(Rule::Costs(costs), pipeline, observer)
     }
 

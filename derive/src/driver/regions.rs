@@ -2,7 +2,6 @@
 //! regions.
 
 use super::{Derived, Observer, ProvedPoints, prove_at};
-use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Function, Module, Point};
 use osr::{Level, LoopRegion, VersionPair, synthesize_at};
@@ -52,7 +51,7 @@ pub fn prove_regions(
         let made = synthesize_at(pair, level, &Pair::new(at, BTreeSet::new()));
         let entries = made.forward.mapping.shared_entries();
         // One forest for all landing points: a forest for each is quadratic in the loops.
-        let forest = LoopForest::new(version, &Cfg::new(version));
+        let forest = LoopForest::of(version);
         let around = |target: Point| {
             let innermost = forest.innermost(version.inst_block(target.inst()))?;
             Some(LoopRegion::of(version, &forest, innermost))

@@ -17,7 +17,7 @@ pub(super) struct CountingPolicy {
 impl CountingPolicy {
     /// A policy that finds a loop or a function hot after this number of visits.
     pub(super) fn new(threshold: u32) -> CountingPolicy {
-        let tiered = Tiered::new(threshold, Pipeline::default(), NoObserver);
+        let tiered = Tiered::new(threshold, Pipeline::default());
         CountingPolicy { tiered, loops: Vec::new() }
     }
 }

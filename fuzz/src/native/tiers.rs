@@ -98,12 +98,12 @@ fn run(trial: &mut Trial<'_>, pairs: &[FunctionPair<'_>], beside: Beside) -> Res
 /// A policy under which a place is hot soon.
 fn policy(prng: &mut Prng) -> Tiered<NoObserver> {
     if prng.chance(50) {
-        return Tiered::new(1 + prng.below(MOST_VISITS), Pipeline::default(), NoObserver);
+        return Tiered::new(1 + prng.below(MOST_VISITS), Pipeline::default());
     }
     let visits = 1 + u64::from(prng.below(MOST_CHEAP as u32));
     let costs =
         Costs { interpreted: 11, native: 1, optimized: 0, compiled: visits * 10, mapped: 0 };
-    Tiered::by_costs(costs, Pipeline::default(), NoObserver)
+    Tiered::by_costs(costs, Pipeline::default())
 }
 
 fn with_delays(

@@ -286,8 +286,14 @@ impl FunctionBuilder {
     ///
     /// # Panics
     /// As [`FunctionBuilder::insert`].
-    pub fn br_if(&mut self, condition: Value, then: Target, otherwise: Target) -> Inst {
-        self.insert(InstSpec::terminator(Opcode::BrIf, &[condition], vec![then, otherwise]))
+    pub fn br_if(
+        &mut self,
+        condition: Value,
+        then: impl Into<Target>,
+        otherwise: impl Into<Target>,
+    ) -> Inst {
+        let targets = vec![then.into(), otherwise.into()];
+        self.insert(InstSpec::terminator(Opcode::BrIf, &[condition], targets))
     }
 
     /// Ends the current block with a return.

@@ -45,7 +45,7 @@ impl OsierInstance {
         let native = jit::Engine::new(Config::default()).map_err(|error| error.to_string())?;
         let vm = Vm::new(&native, &module, limits, options);
         let mut vm = vm.map_err(|error| error.to_string())?;
-        let tiered = || Tiered::new(HOT, Pipeline::default(), NoNativeObserver);
+        let tiered = || Tiered::new(HOT, Pipeline::default());
         vm.set_tiering(match engine {
             ExecEngine::Tiered => Box::new(tiered().in_background()),
             ExecEngine::Spot => Box::new(tiered()),

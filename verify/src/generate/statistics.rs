@@ -1,7 +1,6 @@
 //! Counts of the contents of generated programs.
 
 use super::feature::{FEATURES, Feature};
-use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{Function, Module, Opcode, Type};
 use std::collections::BTreeMap;
@@ -135,7 +134,7 @@ impl Statistics {
     }
 
     fn count_loops(&mut self, function: &Function) {
-        let forest = LoopForest::new(function, &Cfg::new(function));
+        let forest = LoopForest::of(function);
         for id in forest.loops() {
             self.loops += 1;
             self.nested_loops += u64::from(forest.depth(id) > 1);

@@ -216,8 +216,8 @@ fn policy(args: &Args, log: Log) -> Tiered<Log> {
     let hot = args.hot.or_else(|| args.speculate.is_some().then_some(HOT));
     let listener = log.listener();
     let policy = match hot {
-        Some(hot) => Tiered::new(hot, pipeline, log),
-        None => Tiered::by_costs(Costs::MEASURED, pipeline, log),
+        Some(hot) => Tiered::new_observed(hot, pipeline, log),
+        None => Tiered::by_costs_observed(Costs::MEASURED, pipeline, log),
     };
     // Do not record steps without a reader: the record would grow with the run.
     match args.trace_tiers || args.stats.is_some() {
