@@ -14,6 +14,7 @@ use jit::{
 };
 use osier::driver::{NoObserver as NoDriverObserver, Vigilance};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
+use osier::tiers::Tiered;
 use passes::{Callers, InlinePolicy, Pipeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

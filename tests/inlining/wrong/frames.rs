@@ -207,17 +207,38 @@ fn other_copy_left() -> Option<String> {
     word(scene.left([scene.callee_landing(), scene.caller_landing()]), |_| false)
 }
 
-/// A run has begun the call in `@main`, and an entry of `@main` at the call leads on.
+/// A run has begun the call in `@main`, and an entry of `@main` at the call leads on. What is live
+/// before the call is live behind it, so no value is missing.
 fn begun_again() -> Option<String> {
-    let scene = Scene::new();
-    let left = scene.left([scene.callee_landing(), scene.caller_landing()]);
-    let left = left.expect("it begins at the copy").mapping;
-    let composed = check::compose(&left, &scene.caller.mapping).expect("a chain");
+    let text = "func @f(%a: i32) -> i32 {\nentry:\n  return %a\n}\n\
+                func @main(%n: i32) -> i32 {\nentry:\n  %u = call @f(%n)\n  \
+                %w = add.i32 %u, %n\n  return %w\n}\n";
+    let copy = "func @main(%n: i32) -> i32 {\nentry:\n  jump f_entry(%n)\n\
+                f_entry(%f_a: i32):\n  jump f_behind(%f_a)\n\
+                f_behind(%u: i32):\n  %w = add.i32 %u, %n\n  return %w\n}\n";
+    let hand = Hand::new(text, copy, ONE_CALL);
+    let copies = hand.copy().expect("it is a copy");
+    let first = own(&hand.module, &hand.version);
+    let left = left_alone(&hand, &copies, &first);
+    let main = own(&hand.module, hand.body("main"));
+    let composed = check::compose(&left, &main.mapping).expect("a chain");
     let several = left.entries().filter(|(_, entry)| !entry.inner.is_empty());
     let points: Vec<Point> = several.map(|(point, _)| point).collect();
     assert!(!points.is_empty() && !composed.mapping.is_empty());
     let refused = composed.refused.iter().find(|(at, _)| points.contains(at));
     refused.map(|(_, refusal)| refusal.to_string())
+}
+
+/// The entries to frames of the originals, which do not continue in other versions.
+fn left_alone(hand: &Hand, copies: &Checked<Copies>, first: &Own) -> Checked<Mapping> {
+    let owns = ["f", "main"].map(|name| own(&hand.module, hand.body(name)));
+    let landing = |func, _| {
+        let version = hand.module.body(func)?;
+        let own = &owns[usize::from(func == hand.main())];
+        Some(FrameLanding { on: None, version, live: &own.live })
+    };
+    let left = check::leave_copy(&first.mapping, copies, landing);
+    left.expect("it begins at the copy").mapping
 }
 
 /// The word on frames of `@main` in `@again`, which is alike, over a mapping of one of them.
@@ -300,14 +321,8 @@ fn mixed() -> Option<String> {
     let at = Point::before(f.terminator(block(f, "h_entry").expect("the second copy")));
     let [first, second] = ["f_s", "h_s"].map(|name| value(f, name).expect("the sum"));
     let into = own_edited(&hand.module, f, |mapping| provide_dead(mapping, at, first));
-    let owns = ["f", "main"].map(|name| own(&hand.module, hand.body(name)));
-    let landing = |func, _| {
-        let version = hand.module.body(func)?;
-        let own = &owns[usize::from(func == hand.main())];
-        Some(FrameLanding { on: None, version, live: &own.live })
-    };
-    let left = check::leave_copy(&into.mapping, &copies, landing).expect("it begins at the copy");
-    let inner = &left.mapping.entry(at).expect("an entry").inner[0];
+    let left = left_alone(&hand, &copies, &into);
+    let inner = &left.entry(at).expect("an entry").inner[0];
     let is_right = inner.assigns.iter().all(|assign| assign.from == Operand::Source(second));
     is_right.then(|| "right".to_owned())
 }
@@ -350,8 +365,6 @@ fn elsewhere() -> Option<String> {
     scene.word_in_callee([scene.callee_landing(), caller])
 }
 
-/// The entry at the call executes the store that has just executed, once more. The store changes
-/// nothing before the call, so the entry is right there. Our certifier finds no proof; another may.
 /// The frame of `@main` waits in a version whose instructions have numbers of another family.
 fn of_others() -> Option<String> {
     let scene = Scene::new();
@@ -361,6 +374,8 @@ fn of_others() -> Option<String> {
     scene.word_in_callee([scene.callee_landing(), landing])
 }
 
+/// The entry at the call executes the store that has just executed, once more. The store changes
+/// nothing before the call, so the entry is right there. Our certifier finds no proof; another may.
 fn with_replays() -> Option<String> {
     let scene = Scene::new();
     let store = insts_of(scene.hand.body("main"), Opcode::GlobalSet)[0];
@@ -382,28 +397,32 @@ fn with_replays() -> Option<String> {
     scene.word_in_callee([scene.callee_landing(), caller])
 }
 
-/// The callee never returns, so nothing says which value of the copy the result of its call is.
+/// The second copy of a loop's call is entered with the result of the call before. An entry there
+/// provides it, and it names the result of the call in progress.
 fn with_results() -> Option<String> {
-    let text = "func @f(%a: i32) -> i32 {\nentry:\n  trap user1\n}\n\
-                func @main(%n: i32) -> i32 {\nentry:\n  %u = call @f(%n)\n  return %u\n}\n";
-    let copy = "func @main(%n: i32) -> i32 {\nentry:\n  jump f_entry(%n)\n\
-                f_entry(%f_a: i32):\n  trap user1\n}\n";
-    let mut hand = Hand::new(text, copy, &[("f_", "f", 0, 0)]);
-    let n = value(&hand.version, "n").expect("the argument");
-    let result = value(hand.body("main"), "u").expect("the result");
-    hand.claim.instances[0].values.insert(result, n);
+    let text = "func @f(%a: i32) -> i32 {\nentry:\n  return %a\n}\n\
+                func @main(%n: i32) -> i32 {\nentry:\n  jump head\n\
+                head:\n  %u = call @f(%n)\n  br_if %u, head, done\n\
+                done:\n  return %u\n}\n";
+    let copy = "func @main(%n: i32) -> i32 {\nentry:\n  jump head\n\
+                head:\n  jump f_entry(%n)\n\
+                f_entry(%f_a: i32):\n  jump f_behind(%f_a)\n\
+                f_behind(%u: i32):\n  br_if %u, again, done\n\
+                again:\n  jump h_entry(%n)\n\
+                h_entry(%h_a: i32):\n  jump f_behind(%h_a)\n\
+                done:\n  return %u\n}\n";
+    let mut hand = Hand::new(text, copy, &[("f_", "f", 0, 0), ("h_", "f", 0, 0)]);
+    let [again, entry] = ["again", "h_entry"].map(|name| block(&hand.version, name));
+    let call = calls(hand.body("main"))[0];
+    hand.claim.blocks.insert(again.expect("the second copy of the head"), (0, call));
     let copies = hand.copy().expect("it is a copy");
     let f = &hand.version;
-    let at = Point::before(f.terminator(block(f, "f_entry").expect("the block")));
-    let first = own_edited(&hand.module, f, |mapping| provide_dead(mapping, at, n));
-    let owns = ["f", "main"].map(|name| own(&hand.module, hand.body(name)));
-    let landing = |func, _| {
-        let version = hand.module.body(func)?;
-        let own = &owns[usize::from(func == hand.main())];
-        Some(FrameLanding { on: None, version, live: &own.live })
-    };
-    let left = check::leave_copy(&first.mapping, &copies, landing).expect("it begins at the copy");
-    let entry = left.mapping.entry(at).expect("an entry");
+    let at = Point::before(f.terminator(entry.expect("the second copy of the callee")));
+    let before = value(f, "u").expect("the result of the call before");
+    let result = value(hand.body("main"), "u").expect("the result");
+    let first = own_edited(&hand.module, f, |mapping| provide_dead(mapping, at, before));
+    let left = left_alone(&hand, &copies, &first);
+    let entry = left.entry(at).expect("an entry");
     entry.assigns.iter().all(|assign| assign.value != result).then(|| "right".to_owned())
 }
 
