@@ -145,6 +145,11 @@ impl<'r, 'a, 'c> Words<'r, 'a, 'c> {
             let verdict = || self.witnesses.verdict(product, finding, unproved.classes);
             return *self.unproved.entry(finding).or_insert_with(verdict);
         }
+        // Of inner activations the relation says nothing, so nothing here shows them wrong
+        // (`an_entry_with_inner_activations_is_not_refuted`).
+        if !entry.inner.is_empty() {
+            return Verdict::Undecided(finding);
+        }
         let verdict = Verdict::of(finding);
         // A limit that was exceeded says nothing about the entry.
         if verdict.is_refuted() || finding.check == Check::Size {

@@ -8,9 +8,9 @@ use ir::{Block, Func, Function, Memory, Module, Opcode, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
-use transition::VersionKey;
 use transition::certificate::{Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermKind};
 use transition::mapping::{Assign, Entry, EntryStore, Mapping, Operand, Replay, SharedEntry, Step};
+use transition::{Pair, VersionKey};
 
 /// An error in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,9 +66,17 @@ pub struct ExportedFunction<'t> {
     lines: Vec<&'t str>,
 }
 
-/// The contents of one function: the certificate, and the mappings with their facts, forward and
-/// backward.
-pub type ExportedParts = (Certificate, [(Mapping, MappingFacts); 2]);
+/// The contents of one function: mappings in both directions, and their certificate. Nothing in
+/// them is proved.
+#[derive(Clone, Debug)]
+pub struct ExportedParts {
+    /// The certificate of the two versions.
+    pub certificate: Certificate,
+    /// The mappings by the version that their entries leave.
+    pub mappings: Pair<Mapping>,
+    /// The facts of the entries of each mapping, in the order of the entries.
+    pub facts: Pair<MappingFacts>,
+}
 
 /// Divides a file into its functions. Cost: linear in the text.
 ///
@@ -311,9 +319,10 @@ impl<'t> MappingReader<'t> {
     /// Reads a certificate, and the mappings in both directions.
     pub(super) fn pair(&mut self, versions: [&Function; 2]) -> Read<ExportedParts> {
         let certificate = self.certificate(versions)?;
-        let forward = self.mapping(DIRECTIONS[0], versions[0], versions[1])?;
-        let backward = self.mapping(DIRECTIONS[1], versions[1], versions[0])?;
-        Ok((certificate, [forward, backward]))
+        let (up, up_facts) = self.mapping(DIRECTIONS[0], versions[0], versions[1])?;
+        let (down, down_facts) = self.mapping(DIRECTIONS[1], versions[1], versions[0])?;
+        let (mappings, facts) = (Pair::new(up, down), Pair::new(up_facts, down_facts));
+        Ok(ExportedParts { certificate, mappings, facts })
     }
 
     fn peek(&self) -> Option<&'t str> {

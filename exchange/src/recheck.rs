@@ -23,23 +23,23 @@ pub fn recheck(
     module: &Module,
     base: &Function,
     opt: &Function,
-    (certificate, mappings): &ExportedParts,
+    parts: &ExportedParts,
     observer: &mut dyn Observer,
 ) -> Rechecked {
     observer.begin(Some(Step::Check));
-    let relation = relate(module, Pair::new(base, opt), certificate, Options::default());
+    let versions = Pair::new(base, opt);
+    let relation = relate(module, versions, &parts.certificate, Options::default());
     let mut found = Rechecked::default();
-    for (at, side) in Side::BOTH.into_iter().enumerate() {
-        let ((mapping, facts), (armed, _)) = (&mappings[at], &mappings[1 - at]);
+    for (direction, side) in DIRECTIONS.into_iter().zip(Side::BOTH) {
+        let (mapping, armed) = (&parts.mappings[side], &parts.mappings[side.other()]);
         let verdicts = match &relation {
-            Ok(relation) => relation.judge(side, mapping, facts, &[armed]),
+            Ok(relation) => relation.judge(side, mapping, &parts.facts[side], &[armed]),
             Err(verdict) => vec![*verdict; mapping.len()],
         };
-        let source = [base, opt][at];
-        found.counts.points += source.inst_count() as u64;
+        found.counts.points += versions[side].inst_count() as u64;
         verdicts.iter().for_each(|verdict| found.counts.count(verdict));
         let points = mapping.points();
-        let entry = |(point, verdict)| EntryVerdict::of(None, DIRECTIONS[at], point, verdict);
+        let entry = |(point, verdict)| EntryVerdict::of(None, direction, point, verdict);
         found.entries.extend(points.zip(&verdicts).map(entry));
     }
     observer.begin(None);

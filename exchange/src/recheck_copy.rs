@@ -151,13 +151,12 @@ fn judged(
     pair: usize,
     verdicts: &mut InlinedVerdicts,
 ) -> (Pair<Checked<Mapping>>, Option<Checked<LivePoints>>) {
-    let (certificate, [forward, backward]) = parts;
+    let ExportedParts { certificate, mappings, facts } = parts;
     let relation = relate(module, Pair::new(before, after), &certificate, Options::default());
     let live = relation.as_ref().ok();
     // All entries of the file count as uses, dropped ones included: that is more than needed, and
     // safe.
-    let live = live.and_then(|r| r.live_at(Side::Before, points, &[&forward.0]).ok());
-    let (mappings, facts) = (Pair::new(forward.0, backward.0), Pair::new(forward.1, backward.1));
+    let live = live.and_then(|r| r.live_at(Side::Before, points, &[&mappings.before]).ok());
     let mut directions = DIRECTIONS.into_iter();
     let accepted = check::accept(&relation, mappings, facts).map(|made| {
         let Accepted { mapping, rejected, .. } = made;

@@ -12,7 +12,7 @@ use transition::certificate::EntryFacts;
 use transition::copy::CopyClaim;
 use transition::frames::FramePlace;
 use transition::mapping::{Entry, Mapping};
-use transition::{Side, VersionKey};
+use transition::{Pair, Side, VersionKey};
 
 /// A function with inlined code, to be written.
 #[derive(Clone, Debug)]
@@ -68,11 +68,10 @@ fn parts(made: &Inlined, steps: &InlinedSteps) -> [ExportedParts; 2] {
         let pair = pair.expect("the tree has replayed its logs");
         let common = pair.correspondence();
         let mut certifier = Certifier::new(&common);
-        let mappings = Side::BOTH.map(|side| {
-            let mapping: &Mapping = &steps.pairs[at][side].mapping;
-            (mapping.clone(), certifier.facts(side, mapping))
-        });
-        (certifier.into_certificate(), mappings)
+        let mappings = steps.pairs[at].as_ref().map(|step| Mapping::clone(&step.mapping));
+        let up = certifier.facts(Side::Before, &mappings.before);
+        let facts = Pair::new(up, certifier.facts(Side::After, &mappings.after));
+        ExportedParts { certificate: certifier.into_certificate(), mappings, facts }
     };
     [part(0, [osr::VersionTree::BASE, made.cleaned]), part(1, [made.copy, made.optimized])]
 }
@@ -92,9 +91,9 @@ pub fn write_copy(out: &mut String, module: &Module, written: &WrittenCopy<'_>) 
     for (name, f) in VERSIONS.iter().zip(written.versions) {
         writer.version(name, f);
     }
-    for (ends, (certificate, mappings)) in PAIRS.iter().zip(&written.pairs) {
+    for (ends, ExportedParts { certificate, mappings, facts }) in PAIRS.iter().zip(&written.pairs) {
         writer.line(format_args!("pair {ends}"));
-        writer.pair(certificate, mappings.each_ref().map(|(mapping, facts)| (mapping, facts)));
+        writer.pair(certificate, Side::BOTH.map(|side| (&mappings[side], &facts[side])));
     }
     let names = VersionNames { module, func: written.func, cleaned };
     writer.claim(written.claim, &names);

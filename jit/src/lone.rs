@@ -18,11 +18,12 @@ impl Engine {
     /// landings of the entry is all that exists of them ([`resume::continuation()`]). A function
     /// that is called once needs no more. `versions` are the versions of the landings, the
     /// innermost first: for most entries, the target version alone. No calls run them, and they
-    /// have no points.
+    /// have no points. `source` is a version of `func`, which traps and profiles name. A version
+    /// does not know its function, so of this only the results of its signature are checked.
     ///
     /// # Errors
-    /// [`ContinueError::NotBuilt`] if the entry does not lead from `source`, a version of `func`,
-    /// to these versions, and [`ContinueError::Compile`].
+    /// [`ContinueError::NotBuilt`] if the entry does not lead from `source` to these versions, and
+    /// [`ContinueError::Compile`], for example if `func` has other results.
     pub fn lone_continuation(
         &self,
         module: &Arc<Module>,

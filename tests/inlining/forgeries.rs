@@ -157,6 +157,13 @@ fn each_demand_stops_its_forgery() {
     assert_eq!(seen, bugs, "a seeded bug leaves out each demand");
 }
 
+/// A relation of two versions says nothing of the activations of other functions.
+#[test]
+fn an_entry_with_inner_activations_is_not_refuted() {
+    let verdict = wrong::neighbors::within_call();
+    assert!(verdict.finding().is_some() && !verdict.is_refuted(), "{verdict:?}");
+}
+
 /// Not the claim is forged, but the originals are others.
 #[test]
 fn code_is_that_of_the_original() {

@@ -8,7 +8,7 @@ mod continuations;
 pub(crate) mod copies;
 pub(crate) mod frames;
 pub(crate) mod hand;
-mod neighbors;
+pub(crate) mod neighbors;
 mod records;
 
 /// A forgery.

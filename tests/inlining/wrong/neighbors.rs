@@ -5,7 +5,7 @@ use super::Forgery;
 use super::hand::parsed;
 use osier::certify::Certifier;
 use osier::check::relate;
-use osier::check::verdict::Options;
+use osier::check::verdict::{Options, Verdict};
 use osier::ir::edit::ActionLog;
 use osier::ir::{Inst, Opcode, Point, Value};
 use osier::osr::VersionPair;
@@ -22,11 +22,16 @@ type Copies<'a> = ([usize; 2], [&'a [u32]; 3]);
 /// The word of the checker on the last of some entries from the last function of a module to
 /// itself. Whether entries are packed makes no difference.
 fn word(text: &str, entries: &[Copies<'_>]) -> Option<String> {
-    edited_word(text, entries, |_| {})
+    failed(edited_verdict(text, entries, |_| {}))
 }
 
-/// The same with an edit of the last entry.
-fn edited_word(text: &str, entries: &[Copies<'_>], edit: impl Fn(&mut Entry)) -> Option<String> {
+/// The name of the check that failed.
+fn failed(verdict: Verdict) -> Option<String> {
+    verdict.finding().map(|finding| finding.check.name().to_owned())
+}
+
+/// The verdict on the last entry, with an edit of it.
+fn edited_verdict(text: &str, entries: &[Copies<'_>], edit: impl Fn(&mut Entry)) -> Verdict {
     let module = parsed(text);
     let (_, f) = module.defined().last().expect("a function");
     let insts: Vec<Inst> = f.blocks().flat_map(|block| f.block_insts(block)).collect();
@@ -51,8 +56,7 @@ fn edited_word(text: &str, entries: &[Copies<'_>], edit: impl Fn(&mut Entry)) ->
         let verdicts = relation.judge(Side::Before, &mapping, &facts, &[]);
         let first = verdicts[..entries.len() - 1].iter().find(|verdict| !verdict.holds());
         assert!(first.is_none(), "the others are right: {first:?}");
-        let last = verdicts.last().expect("an entry for each");
-        last.finding().map(|finding| finding.check.name().to_owned())
+        *verdicts.last().expect("an entry for each")
     });
     assert_eq!(whole, packed);
     whole
@@ -108,6 +112,13 @@ fn begin_callee(entry: &mut Entry) {
     entry.inner = [Frame { func, version: VersionKey::of(body), at, assigns }].into();
 }
 
+/// The verdict on an entry that lands in a call and in the callee.
+pub(crate) fn within_call() -> Verdict {
+    let at_call = ([1, 1], [&[1][..], &[1], &[]]);
+    assert_eq!(word(LOOP, &[at_call]), None, "before the forgery");
+    edited_verdict(LOOP, &[at_call], begin_callee)
+}
+
 pub(super) fn all() -> Vec<Forgery> {
     vec![
         Forgery {
@@ -130,11 +141,7 @@ pub(super) fn all() -> Vec<Forgery> {
         Forgery {
             demand: "LandWithinCall",
             what: "an activation that waits for a callee begun before",
-            judge: Box::new(|| {
-                let at_call = ([1, 1], [&[1][..], &[1], &[]]);
-                assert_eq!(word(LOOP, &[at_call]), None, "before the forgery");
-                edited_word(LOOP, &[at_call], begin_callee)
-            }),
+            judge: Box::new(|| failed(within_call())),
             refusal: "target-point",
         },
     ]
