@@ -49,8 +49,8 @@ fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
     let secured = secured(&module, base, &pipeline);
     let at = before(base, value);
     let made = secured.proved.levels.iter().find(|made| made.level == Level::Live);
-    let unmapped = &made.expect("all levels were made").forward.unmapped;
-    let lacking = unmapped.iter().find(|unmapped| unmapped.point == at).expect("no entry");
+    let unmapped = &made.expect("all levels were made").forward.missing;
+    let lacking = unmapped.unmapped().find(|unmapped| unmapped.point == at).expect("no entry");
     let blame = lacking.blame.expect("the log names an action");
     let mut test = Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
     let found = test.culprits((Side::Before, at), Level::Live, CulpritEffort::default());
@@ -199,7 +199,7 @@ fn some_lacking(secured: &Secured, level: Level, one_in: usize) -> Vec<(Side, Un
     let made = made.expect("all levels were made");
     let mut lacking = Vec::new();
     for side in Side::BOTH {
-        for unmapped in &made.of(side).unmapped {
+        for unmapped in made.of(side).missing.unmapped() {
             if below.iter().all(|made| made.of(side).mapping.entry(unmapped.point).is_none()) {
                 lacking.push((side, unmapped.clone()));
             }
@@ -258,9 +258,7 @@ fn has_entry_without(
     let derived = derive_without(module, &base, pipeline, &left_out, &mut NoObserver);
     let certified = prove(module, &base, &derived, &[level], &mut NoObserver);
     let made = &certified.levels[0].forward;
-    let is_lacking = made.unmapped.iter().any(|unmapped| unmapped.point == point)
-        || made.rejected.iter().any(|(rejected, _)| *rejected == point);
-    !is_lacking
+    made.missing.at(point).is_none()
 }
 
 /// The blame of reports is a guess from the log alone, and must be a good one.

@@ -3,7 +3,8 @@
 
 use ir::{Function, Module};
 use osier::driver::{
-    NoObserver, Recipe, Retry, Secured, UNPROVED, Vigilance, derive, derive_proved, prove,
+    MissingPoints, NoObserver, Recipe, Retry, Secured, UNPROVED, Vigilance, derive, derive_proved,
+    prove,
 };
 use osier::explain::{Question, explain, text};
 use osier::report::{UNBLAMED, function_report};
@@ -251,7 +252,9 @@ fn a_dropped_entry_is_explained_as_unproved() {
     let finding = check::verdict::Finding { check: check::verdict::Check::AssignValue, at };
     for made in &mut certified.levels {
         made.forward.mapping.retain(|at, _| at != point);
-        made.forward.rejected.push((point, check::verdict::Verdict::Undecided(finding)));
+        let unmapped = made.forward.missing.unmapped().cloned();
+        let rejected = [(point, check::verdict::Verdict::Undecided(finding))];
+        made.forward.missing = MissingPoints::new(unmapped, rejected);
     }
     let question =
         Question { point: "inst12", headings: &[Side::Before], level: Level::Avail, lines: None };

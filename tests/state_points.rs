@@ -13,7 +13,7 @@ use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot, Vm,
 };
 use osier::driver::{
-    LostPoint, NoObserver, Recipe, Retry, SecuredStates, StatePointError, StatePoints,
+    Missing, NoObserver, Recipe, Retry, SecuredStates, StatePointError, StatePoints,
     derive_with_states,
 };
 use osr::{Level, Reason};
@@ -98,8 +98,8 @@ impl Base {
 fn a_dead_parameter_that_a_state_names_is_kept() {
     let base = Base::counted();
     let plain = base.derive(Retry::OFF);
-    let [lost] = &plain.lost_exits[..] else { panic!("{:?}", plain.lost_exits) };
-    let LostPoint::Unmapped(unmapped) = lost else { panic!("{lost}") };
+    let [lost] = &plain.missing_exits[..] else { panic!("{:?}", plain.missing_exits) };
+    let Missing::Unmapped(unmapped) = lost else { panic!("{lost}") };
     assert_eq!(
         (lost.point(), unmapped.reason),
         (*base.exits.first().expect("an exit"), Reason::Parameter)
@@ -107,7 +107,7 @@ fn a_dead_parameter_that_a_state_names_is_kept() {
     assert!(plain.exits.is_empty() && plain.kept.is_empty());
     assert!(lost.to_string().contains("block parameter does not exist"), "{lost}");
     let made = base.derive(Retry::default());
-    assert_eq!((&made.lost_exits[..], &made.lost_entrances[..]), (&[][..], &[][..]));
+    assert_eq!((&made.missing_exits[..], &made.missing_entrances[..]), (&[][..], &[][..]));
     assert_eq!(made.exits, Vec::from_iter(base.exits.iter().copied()));
     // `%turns`: the operation of `%more` is executed again, and `%count` has one incoming value.
     let turns = base.body().block_params(base.body().blocks().nth(1).expect("a loop"))[1];
@@ -157,7 +157,7 @@ end:
     let entrances = BTreeSet::new();
     let base = Base { module: Arc::clone(&module), func, states, entrances, exits };
     let made = base.derive(Retry::default());
-    assert_eq!((&made.lost_exits[..], made.retried.probes), (&[][..], 0));
+    assert_eq!((&made.missing_exits[..], made.retried.probes), (&[][..], 0));
     assert_eq!(made.kept, BTreeSet::from_iter(params));
 }
 
@@ -167,7 +167,7 @@ fn an_exit_that_the_base_cannot_serve_costs_no_rewrite() {
     let plain = base.derive(Retry::OFF).derived.function.inst_count();
     base.states = Arc::new(FrameStates::new());
     let made = base.derive(Retry::default());
-    assert_eq!((made.lost_exits.len(), made.retried.probes), (1, 0));
+    assert_eq!((made.missing_exits.len(), made.retried.probes), (1, 0));
     assert_eq!(made.derived.function.inst_count(), plain);
 }
 
@@ -272,11 +272,11 @@ fn no_exit_of_random_programs_is_lost_for_want_of_a_value() {
             entrances: BTreeSet::new(),
             exits: exit_points,
         };
-        before += base.derive(Retry::OFF).lost_exits.len();
+        before += base.derive(Retry::OFF).missing_exits.len();
         let made = base.derive(Retry::default());
         exits += made.exits.len();
         kept += made.kept.len();
-        assert_eq!(made.lost_exits, [], "seed {seed}");
+        assert_eq!(made.missing_exits[..], [], "seed {seed}");
         assert!(made.down.entries().all(|(_, entry)| {
             let state = base.states.get(entry.target).expect("entries land at states alone");
             state.all_values().all(|value| entry.provides_value(value))

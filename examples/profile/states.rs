@@ -132,7 +132,7 @@ fn version(
             let made = secured(module, base, &states, pipeline)?;
             figures.kept += made.kept.len();
             figures.exits[0] += made.exits.len();
-            figures.exits[1] += made.lost_exits.len();
+            figures.exits[1] += made.missing_exits.len();
             return Ok(made.derived.function);
         }
     };

@@ -231,7 +231,7 @@ fn all_lacking(secured: &Secured) -> Vec<Lacking<'_>> {
             let is_lower = |unmapped: &&Unmapped| {
                 lower.iter().any(|made| made.of(side).mapping.entry(unmapped.point).is_some())
             };
-            let lacking = made.of(side).unmapped.iter().filter(|unmapped| !is_lower(unmapped));
+            let lacking = made.of(side).missing.unmapped().filter(|unmapped| !is_lower(unmapped));
             all.extend(lacking.map(|unmapped| Lacking { level, side, unmapped }));
         }
     }

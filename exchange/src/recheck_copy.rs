@@ -164,7 +164,7 @@ fn judged(
         rejected.iter().for_each(|(_, verdict)| verdicts.counts.count(verdict));
         let direction = directions.next().expect("a pair has two mappings");
         let pair = Some(PAIR_NAMES[pair]);
-        let entries = EntryVerdict::of_mapping(pair, direction, &mapping, &rejected);
+        let entries = EntryVerdict::of_mapping(pair, direction, &mapping, rejected);
         verdicts.entries.extend(entries);
         mapping
     });

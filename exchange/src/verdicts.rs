@@ -48,10 +48,10 @@ impl EntryVerdict {
         pair: Option<&'static str>,
         direction: &'static str,
         accepted: &'a Mapping,
-        rejected: &'a [(Point, Verdict)],
+        rejected: impl IntoIterator<Item = (Point, Verdict)>,
     ) -> impl Iterator<Item = EntryVerdict> + 'a {
         let accepted = accepted.points().map(|point| (point, Verdict::Holds));
-        let mut all: Vec<(Point, Verdict)> = accepted.chain(rejected.iter().copied()).collect();
+        let mut all: Vec<(Point, Verdict)> = accepted.chain(rejected).collect();
         all.sort_by_key(|(point, _)| *point);
         all.into_iter()
             .map(move |(point, verdict)| EntryVerdict::of(pair, direction, point, &verdict))
@@ -72,7 +72,7 @@ impl EntryVerdict {
         let mut all = Vec::new();
         for level in &certified.levels {
             for (direction, made) in DIRECTIONS.into_iter().zip([&level.forward, &level.backward]) {
-                let (accepted, rejected) = (&made.mapping, &made.rejected);
+                let (accepted, rejected) = (&made.mapping, made.missing.rejected());
                 all.extend(EntryVerdict::of_mapping(None, direction, accepted, rejected));
             }
         }
@@ -86,7 +86,8 @@ impl EntryVerdict {
         let mut all = Vec::new();
         for (pair, steps) in PAIR_NAMES.into_iter().zip(&steps.pairs) {
             for (direction, step) in DIRECTIONS.into_iter().zip([&steps.before, &steps.after]) {
-                let MappedStep { mapping, rejected, .. } = step;
+                let MappedStep { mapping, missing } = step;
+                let rejected = missing.rejected();
                 all.extend(EntryVerdict::of_mapping(Some(pair), direction, mapping, rejected));
             }
         }

@@ -43,7 +43,7 @@ use crate::explain::{BlockVisits, ViewSurroundings, view};
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
 use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
-use derive::driver::{ProvedMapping, Secured, UNPROVED};
+use derive::driver::{Missing, ProvedMapping, Secured};
 use ir::edit::ActionLog;
 use ir::{Block, Function, Module};
 use osr::Level;
@@ -157,14 +157,14 @@ fn take(tally: &mut Tally<'_>, place: usize, made: &ProvedMapping, history: Opti
     let pass = |blame: Option<usize>| {
         blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass())
     };
-    let unmapped = made.unmapped.iter();
-    let unmapped =
-        unmapped.map(|u| Gap { point: u.point, reason: u.reason.name(), pass: pass(u.blame) });
-    let rejected = made.rejected.iter().map(|(point, verdict)| {
-        let blame = history.of_rejected(*point, verdict);
-        Gap { point: *point, reason: UNPROVED, pass: pass(blame) }
+    let gaps = made.missing.iter().map(|missing| {
+        let blame = match missing {
+            Missing::Unmapped(unmapped) => unmapped.blame,
+            Missing::Rejected(point, verdict) => history.of_rejected(*point, verdict),
+        };
+        Gap { point: missing.point(), reason: missing.name(), pass: pass(blame) }
     });
-    tally.take_gaps(unmapped.chain(rejected));
+    tally.take_gaps(gaps);
 }
 
 /// The name in place of a pass where no action can be named.

@@ -5,7 +5,7 @@ mod frames;
 
 use crate::source::{Line, Lines, VersionLines};
 use cranelift_entity::SecondaryMap;
-use derive::driver::{Derived, Proved, ProvedMapping};
+use derive::driver::{Derived, Missing, Proved, ProvedMapping};
 use derive::speculate::{Assumption, Expected};
 pub use frames::{frames, frames_with_lines};
 use ir::edit::ActionLog;
@@ -203,22 +203,22 @@ impl Listing<'_> {
         let points =
             format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
         self.line(0, &format!("func @{name}, {heading}, {level}: {points}"));
-        let mut unmapped: Vec<&Unmapped> = made.unmapped.iter().collect();
-        unmapped.sort_by_key(|u| u.point);
         for inst in self.source.version.all_insts() {
             let point = Point::before(inst);
             if let Some(entry) = made.mapping.entry(point) {
                 self.entry(point, entry);
-            } else if let Ok(index) = unmapped.binary_search_by_key(&point, |u| u.point) {
-                self.unmapped(unmapped[index]);
-            } else if let Ok(index) =
-                made.rejected.binary_search_by_key(&point, |(point, _)| *point)
-            {
-                self.no_entry(point, "it is not proved");
-                self.part("verdict", &made.rejected[index].1.to_string());
-            } else {
-                let (place, comment) = (self.source.point(point), self.source.comment(point));
-                self.line(2, &format!("{place}: unreachable{comment}"));
+                continue;
+            }
+            match made.missing.at(point) {
+                Some(Missing::Unmapped(unmapped)) => self.unmapped(unmapped),
+                Some(Missing::Rejected(_, verdict)) => {
+                    self.no_entry(point, "it is not proved");
+                    self.part("verdict", &verdict.to_string());
+                }
+                None => {
+                    let (place, comment) = (self.source.point(point), self.source.comment(point));
+                    self.line(2, &format!("{place}: unreachable{comment}"));
+                }
             }
         }
     }

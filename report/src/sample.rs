@@ -201,7 +201,7 @@ fn lacking(secured: &Secured, level: Level, side: Side) -> impl Iterator<Item = 
     let levels = &secured.proved.levels;
     let made = levels.iter().find(|made| made.level == level);
     let made = made.expect("mappings were made at the level").of(side);
-    made.unmapped.iter().filter(move |unmapped| {
+    made.missing.unmapped().filter(move |unmapped| {
         let mut lower = levels.iter().filter(|made| made.level < level);
         lower.all(|made| !made.of(side).mapping.has_entry(unmapped.point))
     })

@@ -2,7 +2,7 @@
 
 use super::BlockWeights;
 use crate::schema::{DirectionFigures, DynamicFigures};
-use derive::driver::ProvedMapping;
+use derive::driver::{Missing, ProvedMapping};
 use ir::{Function, Point, Value};
 use std::collections::BTreeMap;
 use transition::mapping::SharedEntry;
@@ -81,9 +81,7 @@ impl<'a> Tally<'a> {
         };
         let feasible = sum(&mut self.used.keys().copied());
         let entries = made.mapping.points();
-        let unmapped = made.unmapped.iter().map(|unmapped| unmapped.point);
-        let rejected = made.rejected.iter().map(|(point, _)| *point);
-        let visits = sum(&mut entries.chain(unmapped).chain(rejected));
+        let visits = sum(&mut entries.chain(made.missing.iter().map(Missing::point)));
         if let Some(dynamic) = &mut self.figures.dynamic {
             dynamic.visits = visits;
             dynamic.feasible.set(level, feasible);

@@ -20,9 +20,9 @@ fn made(format: Format, text: &str, pipeline: &Pipeline) -> ProvedLevel {
 fn lost(format: Format, text: &str, pipeline: &str) -> Vec<Reason> {
     let made = made(format, text, &passes::parse(pipeline).expect("passes"));
     let sides = [&made.forward, &made.backward];
-    let rejected: Vec<_> = sides.iter().flat_map(|side| &side.rejected).collect();
+    let rejected: Vec<_> = sides.iter().flat_map(|side| side.missing.rejected()).collect();
     assert!(rejected.is_empty(), "{pipeline}: {rejected:?}\n{text}");
-    sides.iter().flat_map(|side| side.unmapped.iter().map(|lost| lost.reason)).collect()
+    sides.iter().flat_map(|side| side.missing.unmapped().map(|lost| lost.reason)).collect()
 }
 
 /// A load whose value a pass forwards from a store. In the first two cases, the addresses are

@@ -43,7 +43,8 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
             for made in prove(&program.module, base, &derived, &Level::ALL, &mut NoObserver).levels
             {
                 for mapping in [&made.forward, &made.backward] {
-                    let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
+                    let refuted =
+                        mapping.missing.rejected().find(|(_, verdict)| verdict.is_refuted());
                     assert_eq!(refuted, None, "seed {seed}, @{}, {}", base.name(), made.level);
                     assert_eq!(
                         mapping.facts.len(),
@@ -83,7 +84,7 @@ join:
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
     let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
     for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
-        assert_eq!(mapping.rejected, Vec::new());
+        assert_eq!(mapping.missing.rejected().next(), None);
     }
     let points = derived.function.all_insts().count();
     assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
@@ -100,7 +101,7 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let sides = [&made.levels[0].forward, &made.levels[0].backward];
     assert!(sides.iter().all(|m| !m.mapping.is_empty()), "there are entries both ways");
     let rejected =
-        sides.iter().flat_map(|m| m.rejected.iter().map(|(_, verdict)| *verdict)).collect();
+        sides.iter().flat_map(|m| m.missing.rejected().map(|(_, verdict)| verdict)).collect();
     (rejected, base.all_insts().count() - derived.function.all_insts().count())
 }
 
@@ -249,7 +250,7 @@ block5:
         );
         let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
         for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
-            assert_eq!(mapping.rejected, Vec::new(), "{pipeline}");
+            assert_eq!(mapping.missing.rejected().next(), None, "{pipeline}");
         }
     }
 }
@@ -402,8 +403,7 @@ out:
         let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
         let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
         for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
-            assert_eq!(mapping.rejected, Vec::new(), "{passes}");
-            assert_eq!(mapping.unmapped, Vec::new(), "{passes}");
+            assert_eq!(mapping.missing[..], [], "{passes}");
         }
         let params = |f: &ir::Function| f.blocks().map(|b| f.block_params(b).len()).sum::<usize>();
         assert!(params(&derived.function) + 4 <= params(base), "{passes} leaves the numbers there");
@@ -436,7 +436,8 @@ fn right_memory_is_never_refuted() {
                 prove(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels
             {
                 for mapping in [&made.forward, &made.backward] {
-                    let refuted = mapping.rejected.iter().find(|(_, verdict)| verdict.is_refuted());
+                    let refuted =
+                        mapping.missing.rejected().find(|(_, verdict)| verdict.is_refuted());
                     assert_eq!(refuted, None, "seed {seed}, @{}", base.name());
                     held += mapping.checked().held;
                     replays += mapping

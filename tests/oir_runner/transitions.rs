@@ -71,9 +71,9 @@ fn rejected(module: &Module, base: &Function, derived: &Derived) -> Vec<(&'stati
             [("forward", base, &made.forward), ("backward", &derived.function, &made.backward)]
         {
             let names = Names::new(module, source);
-            found.extend(mapping.rejected.iter().map(|(point, verdict)| {
+            found.extend(mapping.missing.rejected().map(|(point, verdict)| {
                 let check = verdict.finding().expect("a rejected entry fails a check").check.name();
-                let from = names.point(*point);
+                let from = names.point(point);
                 (
                     check,
                     format!(

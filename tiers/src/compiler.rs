@@ -146,7 +146,7 @@ impl TierVersion {
             Pair::new(points, BTreeSet::new())
         };
         let made = prove_at(module, base, &self.derived, Level::Avail, asked, observer);
-        self.dropped.extend(made.entries.forward.rejected.iter().map(|(point, _)| *point));
+        self.dropped.extend(made.entries.forward.missing.rejected().map(|(point, _)| point));
         let mapping = Arc::new(made.entries.forward.mapping);
         if is_whole {
             self.headers = Some(Arc::clone(&mapping));

@@ -6,15 +6,15 @@
 //! and function: a wrong version must not reach later passes.
 
 pub mod counterfactual;
+mod missing;
 mod prove;
 mod prove_graph;
 mod regions;
 mod retry;
 mod states;
 
-pub use prove::{
-    CheckCounts, Proved, ProvedLevel, ProvedMapping, ProvedPoints, UNPROVED, prove, prove_at,
-};
+pub use missing::{Missing, MissingPoints, UNPROVED};
+pub use prove::{CheckCounts, Proved, ProvedLevel, ProvedMapping, ProvedPoints, prove, prove_at};
 pub use prove_graph::{NO_LOG, ProvedGraph, VersionPoints, prove_graph, prove_graph_at};
 pub use regions::{EnteredRegion, ProvedRegions, prove_regions};
 pub(crate) use retry::{GiveUp, is_lost};
@@ -22,7 +22,7 @@ pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_proved, derive_proved_at,
     derive_without,
 };
-pub use states::{LostPoint, SecuredStates, StatePointError, StatePoints, derive_with_states};
+pub use states::{SecuredStates, StatePointError, StatePoints, derive_with_states};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
 use ir::verifier::verify_function;

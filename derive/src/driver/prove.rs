@@ -1,7 +1,7 @@
 //! Makes mappings, runs the checker on every entry, and keeps the entries that it accepts. The
 //! driver drops and counts the others.
 
-use super::{Derived, Observer, Step};
+use super::{Derived, MissingPoints, Observer, Step};
 use certify::Certifier;
 use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, UnprovedAnchor, relate};
@@ -27,10 +27,8 @@ pub struct ProvedMapping {
     /// The number of unreachable points: points in code that synthesis or the checker has proved
     /// never to run.
     pub unreachable: usize,
-    /// The reachable points for which synthesis found no entry.
-    pub unmapped: Vec<Unmapped>,
-    /// The points whose entry the checker did not accept, ascending, with its verdicts.
-    pub rejected: Vec<(Point, Verdict)>,
+    /// The reachable points without an accepted entry.
+    pub missing: MissingPoints,
 }
 
 impl ProvedMapping {
@@ -41,13 +39,10 @@ impl ProvedMapping {
             held: self.mapping.len() as u64,
             ..CheckCounts::default()
         };
-        self.rejected.iter().for_each(|(_, verdict)| checked.count(verdict));
+        self.missing.rejected().for_each(|(_, verdict)| checked.count(&verdict));
         checked
     }
 }
-
-/// The reason of points whose entry the checker dropped.
-pub const UNPROVED: &str = "unproved";
 
 /// Counts of verdicts on entries.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -291,5 +286,6 @@ fn proved(
     rejected.retain(|(point, _)| !is_dead(*point));
     unmapped.retain(|unmapped| !is_dead(unmapped.point));
     let unreachable = unreachable + found - rejected.len() - unmapped.len();
-    ProvedMapping { mapping, facts, points, unreachable, unmapped, rejected }
+    let missing = MissingPoints::new(unmapped, rejected);
+    ProvedMapping { mapping, facts, points, unreachable, missing }
 }

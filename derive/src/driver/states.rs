@@ -7,16 +7,18 @@
 //! driver makes entries at these points alone, and gives up the rewrites that lose such an entry.
 
 use super::prove_graph::{ProvedGraph, prove_graph};
-use super::retry::{Answer, RewriteSearch};
-use super::{Derived, GivenUp, NoObserver, Observer, Recipe, Retried, Step, derive_within};
+use super::retry::{Answer, RewriteSearch, is_lost};
+use super::{
+    Derived, GivenUp, Missing, MissingPoints, NoObserver, Observer, Recipe, Retried, Step,
+    derive_within,
+};
 use check::Checked;
-use check::verdict::{Check, Verdict};
 use ir::decided::Decided;
 use ir::edit::{ActionLog, Fuel};
 use ir::{
     Effects, FrameState, FrameStateError, FrameStates, Function, Module, Point, Value, ValueDef,
 };
-use osr::{EdgeOrigin, Level, Unmapped, VersionGraph, VersionTree};
+use osr::{EdgeOrigin, Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
 use transition::Demand;
 use transition::mapping::Mapping;
@@ -36,38 +38,6 @@ pub struct StatePoints<'a> {
     pub exits: &'a BTreeSet<Point>,
 }
 
-/// A point without an accepted entry.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LostPoint {
-    /// Synthesis found no entry.
-    Unmapped(Unmapped),
-    /// The checker did not accept the entry.
-    Rejected(Point, Verdict),
-}
-
-impl LostPoint {
-    /// The point, in the version that the entry would leave.
-    pub fn point(&self) -> Point {
-        match self {
-            LostPoint::Unmapped(unmapped) => unmapped.point,
-            LostPoint::Rejected(point, _) => *point,
-        }
-    }
-}
-
-impl std::fmt::Display for LostPoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no entry in front of {}: ", self.point().inst())?;
-        match self {
-            LostPoint::Unmapped(unmapped) => {
-                write!(f, "{}", unmapped.reason)?;
-                unmapped.value.map_or(Ok(()), |value| write!(f, " (%{value})"))
-            }
-            LostPoint::Rejected(_, verdict) => write!(f, "{verdict}"),
-        }
-    }
-}
-
 /// A version, the mappings between the version and the base, and the points without an entry.
 #[derive(Clone, Debug)]
 pub struct SecuredStates {
@@ -80,9 +50,9 @@ pub struct SecuredStates {
     /// The reachable exits with an entry, ascending. The embedder places OSR points there.
     pub exits: Vec<Point>,
     /// The entrances without an entry.
-    pub lost_entrances: Vec<LostPoint>,
+    pub missing_entrances: MissingPoints,
     /// The reachable exits without an entry back.
-    pub lost_exits: Vec<LostPoint>,
+    pub missing_exits: MissingPoints,
     /// The values of the base that count as used in the version, because a state alone names them.
     pub kept: BTreeSet<Value>,
     /// The rewrites that the version lacks.
@@ -216,7 +186,8 @@ impl StateDeriver<'_> {
         let log = ActionLog::empty_for(self.base);
         let same = Derived { function: self.base.clone(), log };
         let same = self.secure(self.base, same, &mut NoObserver);
-        let hopeless = same.lost_entrances.iter().chain(&same.lost_exits).map(LostPoint::point);
+        let hopeless =
+            same.missing_entrances.iter().chain(same.missing_exits.iter()).map(Missing::point);
         let hopeless: BTreeSet<Point> = hopeless.collect();
         let answer = made.answer(&hopeless);
         if !answer.drops() {
@@ -247,10 +218,7 @@ impl StateDeriver<'_> {
     /// that synthesis reports as missing.
     fn lacking(&self, made: &SecuredStates) -> BTreeSet<Value> {
         let version = &made.derived.function;
-        let unmapped = made.lost_exits.iter().filter_map(|lost| match lost {
-            LostPoint::Unmapped(unmapped) => Some(unmapped),
-            LostPoint::Rejected(..) => None,
-        });
+        let unmapped = made.missing_exits.unmapped();
         let named =
             |point| self.points.states.get(point).into_iter().flat_map(FrameState::all_values);
         let mut work: Vec<Value> =
@@ -289,7 +257,7 @@ impl StateDeriver<'_> {
         let graph = VersionGraph::build(&tree, &pairs, level, Demand::default());
         let mut graph = graph.expect("the log leads from the base to the version");
         let proved = prove_graph(self.module, &mut graph, observer);
-        let [lost_entrances, lost_exits] = [0, 1].map(|edge| lost(&graph, &proved, edge));
+        let [missing_entrances, missing_exits] = [0, 1].map(|edge| missing(&graph, &proved, edge));
         let [up, down]: [Checked<Mapping>; 2] =
             proved.mappings.try_into().expect("a pair has two directions");
         let derived = Derived {
@@ -298,7 +266,7 @@ impl StateDeriver<'_> {
         };
         let exits = down.entries().map(|(point, _)| point).collect();
         let (kept, retried) = (BTreeSet::new(), Retried::default());
-        SecuredStates { derived, up, down, exits, lost_entrances, lost_exits, kept, retried }
+        SecuredStates { derived, up, down, exits, missing_entrances, missing_exits, kept, retried }
     }
 }
 
@@ -328,15 +296,15 @@ fn sources(base: &Function, value: Value) -> Option<Vec<Value>> {
 impl SecuredStates {
     /// The number of lost points.
     fn lost(&self) -> usize {
-        self.lost_entrances.len() + self.lost_exits.len()
+        self.missing_entrances.len() + self.missing_exits.len()
     }
 
     /// The lost points except `hopeless`, as an answer for the search.
     fn answer(&self, hopeless: &BTreeSet<Point>) -> Answer {
-        let points = |lost: &[LostPoint]| {
-            lost.iter().map(LostPoint::point).filter(|point| !hopeless.contains(point)).collect()
+        let points = |lost: &[Missing]| {
+            lost.iter().map(Missing::point).filter(|point| !hopeless.contains(point)).collect()
         };
-        let dropped = [points(&self.lost_entrances), points(&self.lost_exits)];
+        let dropped = [points(&self.missing_entrances), points(&self.missing_exits)];
         Answer::of_points(dropped, self.up.len() + self.down.len())
     }
 }
@@ -352,17 +320,13 @@ fn reached(version: &Function, points: &BTreeSet<Point>) -> BTreeSet<Point> {
     points.iter().filter(is_reached).copied().collect()
 }
 
-/// The reachable points without an accepted entry on a built edge.
-fn lost(graph: &VersionGraph<'_>, proved: &ProvedGraph, edge: usize) -> Vec<LostPoint> {
+/// The points without an accepted entry on a built edge. No run needs an entry at a point that the
+/// certificate shows unreachable.
+fn missing(graph: &VersionGraph<'_>, proved: &ProvedGraph, edge: usize) -> MissingPoints {
     let EdgeOrigin::Built { unmapped, .. } = &graph.edges()[edge].origin else {
-        return Vec::new();
+        return MissingPoints::default();
     };
     let rejected = proved.rejected.get(&edge).into_iter().flatten();
-    let is_idle = |verdict: &Verdict| {
-        verdict.finding().is_some_and(|finding| finding.check == Check::SourceReached)
-    };
-    let rejected = rejected
-        .filter(|(_, verdict)| !is_idle(verdict))
-        .map(|(point, verdict)| LostPoint::Rejected(*point, *verdict));
-    unmapped.iter().cloned().map(LostPoint::Unmapped).chain(rejected).collect()
+    let rejected = rejected.filter(|(_, verdict)| is_lost(verdict));
+    MissingPoints::new(unmapped.iter().cloned(), rejected.copied())
 }

@@ -65,8 +65,8 @@ pub(super) fn improved(
     // The first instance is the function itself.
     let assumes = made.copies.instances().iter().any(|one| plan.assume.contains_key(&one.func));
     let drops = steps.pairs.each_ref().map(|pair| {
-        let mut rejected = pair.before.rejected.iter().chain(&pair.after.rejected);
-        rejected.any(|(_, verdict)| is_lost(verdict))
+        let mut rejected = pair.before.missing.rejected().chain(pair.after.missing.rejected());
+        rejected.any(|(_, verdict)| is_lost(&verdict))
     });
     if plan.retry.rewrites == 0 || assumes || drops == [false; 2] {
         return (made, steps);

@@ -1,10 +1,9 @@
 //! The steps that the ways into a version with inlined code and out of it are composed of.
 
-use crate::driver::ProvedGraph;
-use check::verdict::Verdict;
+use crate::driver::{MissingPoints, ProvedGraph};
 use check::{Checked, FrameRefusal};
 use ir::Point;
-use osr::{EdgeOrigin, Unmapped, VersionGraph};
+use osr::{EdgeOrigin, VersionGraph};
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use transition::{Pair, Refusal};
@@ -38,11 +37,9 @@ pub struct InlinedSteps {
 pub struct MappedStep {
     /// The accepted entries.
     pub mapping: Checked<Mapping>,
-    /// The reachable points for which synthesis found no entry, ascending. Of the copy, points in
-    /// inlined code are left out: no entry leaves from them.
-    pub unmapped: Vec<Unmapped>,
-    /// The points whose entry the checker did not accept, ascending, with its verdicts.
-    pub rejected: Vec<(Point, Verdict)>,
+    /// The reachable points without an accepted entry. Of the copy, points in inlined code are left
+    /// out: no entry leaves from them.
+    pub missing: MissingPoints,
 }
 
 impl InlinedSteps {
@@ -57,11 +54,12 @@ impl InlinedSteps {
     ) -> InlinedSteps {
         let step = |index: usize| {
             let unmapped = match &graph.edges()[index].origin {
-                EdgeOrigin::Built { unmapped, .. } => unmapped.clone(),
-                EdgeOrigin::Composed { .. } | EdgeOrigin::Inserted => Vec::new(),
+                EdgeOrigin::Built { unmapped, .. } => &unmapped[..],
+                EdgeOrigin::Composed { .. } | EdgeOrigin::Inserted => &[],
             };
-            let rejected = proved.rejected.get(&index).cloned().unwrap_or_default();
-            MappedStep { mapping: proved.mappings[index].clone(), unmapped, rejected }
+            let rejected = proved.rejected.get(&index).into_iter().flatten().copied();
+            let missing = MissingPoints::new(unmapped.iter().cloned(), rejected);
+            MappedStep { mapping: proved.mappings[index].clone(), missing }
         };
         let pairs = [before, after].map(|[forward, back]| Pair::new(step(forward), step(back)));
         InlinedSteps { pairs, refused, unreachable }

@@ -17,7 +17,7 @@ use crate::schema::{
 use crate::source::{Lines, VersionLines};
 use crate::table::shortened;
 use check::FrameRefusal;
-use derive::driver::UNPROVED;
+use derive::driver::{Missing, UNPROVED};
 use derive::inlining::{Inlined, InlinedSteps, MappedStep};
 use ir::cfg::Cfg;
 use ir::edit::ActionLog;
@@ -312,11 +312,13 @@ impl InlinedTeller<'_> {
             ["copy", _] => "copy to opt",
             _ => "opt to copy",
         };
-        if let Some(unmapped) = made.unmapped.iter().find(|unmapped| unmapped.point == point) {
-            let why = why_unmapped(told, names.map(|name| self.shown(name)), unmapped);
-            return Some((PointStatus::None, why, Some(step)));
-        }
-        let (_, verdict) = made.rejected.iter().find(|(rejected, _)| *rejected == point)?;
+        let verdict = match made.missing.at(point)? {
+            Missing::Unmapped(unmapped) => {
+                let why = why_unmapped(told, names.map(|name| self.shown(name)), unmapped);
+                return Some((PointStatus::None, why, Some(step)));
+            }
+            Missing::Rejected(_, verdict) => verdict,
+        };
         let blame = told.history.of_rejected(point, verdict);
         let text = verdict.finding().map_or(String::new(), |finding| rejected_text(finding.check));
         let why = because(told, UNPROVED, text, blame);

@@ -35,14 +35,13 @@ use crate::schema::{
 use crate::source::Lines;
 use crate::table::shortened;
 use check::verdict::Check;
-use derive::driver::UNPROVED;
 use derive::driver::{Derived, Proved, ProvedLevel, ProvedMapping};
+use derive::driver::{Missing, UNPROVED};
 use difference::Differences;
 use ir::cfg::Cfg;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Level, Unmapped};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use transition::mapping::{Entry, Step};
 use transition::{Pair, Side};
@@ -184,8 +183,6 @@ struct AnswerIndex<'a> {
     told: &'a Told<'a>,
     certified: &'a Proved,
     level: Level,
-    /// By source version: the points for which synthesis found no entry at the level.
-    unmapped: Pair<BTreeMap<Point, &'a Unmapped>>,
     mentions: OnceCell<Mentions>,
     /// By side: the blocks that edges lead to.
     graphs: Pair<OnceCell<Cfg>>,
@@ -194,13 +191,8 @@ struct AnswerIndex<'a> {
 
 impl<'a> AnswerIndex<'a> {
     fn new(told: &'a Told<'a>, certified: &'a Proved, level: Level) -> AnswerIndex<'a> {
-        let made = certified.levels.iter().find(|made| made.level == level);
-        let made = made.expect("mappings were made at the level asked about");
-        let by_point =
-            |mapping: &'a ProvedMapping| mapping.unmapped.iter().map(|u| (u.point, u)).collect();
-        let unmapped = Pair::new(by_point(&made.forward), by_point(&made.backward));
         let (mentions, graphs, differences) = Default::default();
-        AnswerIndex { told, certified, level, unmapped, mentions, graphs, differences }
+        AnswerIndex { told, certified, level, mentions, graphs, differences }
     }
 
     fn teller(&self, heading: Side) -> Teller<'_, 'a> {
@@ -303,12 +295,11 @@ impl Teller<'_, '_> {
     fn why(&self, point: Point) -> (PointStatus, Why) {
         let made = self.index.certified.levels.iter().find(|made| made.level == self.index.level);
         let made = self.mapping(made.expect("mappings were made at the level asked about"));
-        if let Some(unmapped) = self.index.unmapped[self.heading].get(&point) {
+        let missing = made.missing.at(point);
+        if let Some(Missing::Unmapped(unmapped)) = missing {
             return (PointStatus::None, why_unmapped(self.told, [self.from, self.to], unmapped));
         }
-        // They are in ascending order.
-        if let Ok(found) = made.rejected.binary_search_by_key(&point, |(point, _)| *point) {
-            let verdict = &made.rejected[found].1;
+        if let Some(Missing::Rejected(_, verdict)) = missing {
             let finding = verdict.finding().expect("what is rejected failed a check");
             let unproved = self.index.certified.unproved.iter().find(|u| u.finding == finding);
             let unproved = unproved.map(|unproved| self.index.differences().told(unproved));

@@ -55,7 +55,7 @@ impl Answer {
             && sides.iter().all(|m| m.mapping.is_empty());
         Answer {
             dropped: sides.map(|m| lost(m).map(|(point, _)| point).collect()),
-            missing: sides.iter().map(|m| lost(m).count() + m.unmapped.len()).sum(),
+            missing: sides.iter().map(|m| lost(m).count() + m.missing.unmapped().count()).sum(),
             held: sides.iter().map(|m| m.mapping.len()).sum(),
             is_unrelated,
             check: first.and_then(|verdict| verdict.finding()).map(|finding| finding.check),
@@ -92,7 +92,7 @@ impl Answer {
 
 /// The dropped entries of a mapping that are lost.
 fn lost(made: &ProvedMapping) -> impl Iterator<Item = (Point, Verdict)> {
-    made.rejected.iter().copied().filter(move |(_, verdict)| is_lost(verdict))
+    made.missing.rejected().filter(|(_, verdict)| is_lost(verdict))
 }
 
 /// Whether a verdict costs an entry. An entry at an unreachable point is not lost, since no run

@@ -234,7 +234,7 @@ impl Native {
         let recipe = Recipe { vigilance, retry, ..Recipe::new(pipeline, &[Level::Avail]) };
         let made = derive_with_states(&self.module, &base, places, &recipe, &mut NoObserver);
         let made = made.map_err(|error| text(&error))?;
-        if let Some(lost) = made.lost_exits.first() {
+        if let Some(lost) = made.missing_exits.first() {
             return Err(text(lost));
         }
         let (optimized, forward) = (&made.derived.function, made.up);
