@@ -37,6 +37,7 @@
 //! [`Tiering`] at which no frame returns to it, or after the run has ended.
 
 mod access;
+mod action;
 mod block;
 mod deopt;
 mod direct;
@@ -63,12 +64,12 @@ mod tiering;
 mod view;
 mod watch;
 
+pub use action::{Action, CallsFrom, LinkError};
 pub use deopt::{DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot};
 pub use direct::BindError;
 pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
-pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
 use stop::RunStop;
 pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering, Wake};
