@@ -39,10 +39,12 @@
 mod access;
 mod action;
 mod block;
+mod bound;
 mod deopt;
 mod direct;
 mod embedder;
 mod enter;
+mod entrance;
 mod extend;
 mod helpers;
 mod host_memory;
@@ -65,8 +67,8 @@ mod view;
 mod watch;
 
 pub use action::{Action, CallsFrom, LinkError};
+pub use bound::BindError;
 pub use deopt::{DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot};
-pub use direct::BindError;
 pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
@@ -242,7 +244,7 @@ impl Vm {
         let mut provided = Provided::new(engine, module, 0)?;
         let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
-        let mut state = VmState::new(engine, module, machine, provided.addresses);
+        let mut state = VmState::new(engine, module, machine, provided.addresses, helpers::TABLE);
         state.has_host_memory = has_host_memory;
         state.provide_host_memory(module);
         Ok(Vm { state })

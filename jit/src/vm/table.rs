@@ -6,7 +6,7 @@
 //! pieces (`osr_cost code` measures it), so no operation visits all pieces.
 
 use super::action::PointLink;
-use super::direct::Direct;
+use super::bound::Direct;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
