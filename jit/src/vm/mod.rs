@@ -55,6 +55,7 @@ mod linear;
 mod link;
 mod modules;
 mod native;
+mod native_stack;
 mod outside;
 mod ranges;
 mod reclaim;

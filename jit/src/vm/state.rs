@@ -5,7 +5,7 @@ use super::entrance::KnownEntrance;
 use super::ledger::TransitionCounts;
 use super::linear::Addresses;
 use super::modules::ModuleChain;
-use super::reclaim::NativeStack;
+use super::native_stack::NativeStack;
 use super::table::CodeTable;
 use super::tiering::TieringPolicy;
 use super::view::NativeView;
