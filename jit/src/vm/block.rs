@@ -1,7 +1,6 @@
 //! The memory of a context. It is allocated once, written by native code, and never moved.
 
-use super::helpers;
-use crate::context::{Context, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT};
+use crate::context::{Context, Helpers, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,8 +23,9 @@ unsafe impl Send for ContextBlock {}
 unsafe impl Sync for ContextBlock {}
 
 impl ContextBlock {
-    /// A block with room for this number of functions, whose words are zero.
-    pub(super) fn new(functions: usize) -> Arc<ContextBlock> {
+    /// A block with room for this number of functions, whose words are zero, and with the table of
+    /// helpers that native code calls.
+    pub(super) fn new(functions: usize, helpers: Helpers) -> Arc<ContextBlock> {
         let size = size_of::<Context>() + 8 * functions;
         let layout =
             Layout::from_size_align(size, 16).expect("jit: a module has fewer than 2^60 functions");
@@ -34,7 +34,7 @@ impl ContextBlock {
         let Some(context) = NonNull::<Context>::new(memory) else { handle_alloc_error(layout) };
         // SAFETY: the allocation has the size and the alignment of a `Context` at least, and
         // nothing has been written to it yet.
-        unsafe { context.write(Context::new(helpers::TABLE)) };
+        unsafe { context.write(Context::new(helpers)) };
         let block = ContextBlock { context, functions, layout };
         block.quiet();
         Arc::new(block)
@@ -56,7 +56,7 @@ impl ContextBlock {
     /// If it would have less room.
     pub(super) fn larger(&self, functions: usize) -> Arc<ContextBlock> {
         assert!(self.functions <= functions, "jit: {functions} of {} functions", self.functions);
-        let block = ContextBlock::new(functions);
+        let block = ContextBlock::new(functions, self.context().helpers);
         // SAFETY: a block has a word for each function behind its context. The assertion shows that
         // the new block has words for all functions of this block. Words of both blocks are read
         // and written on this thread alone, while no native code runs.

@@ -1,6 +1,6 @@
 //! The transitions that the runs of a machine have made.
 
-use super::link::Action;
+use super::action::Action;
 use super::table::CodeTable;
 use crate::version::{Continuation, Version};
 use ir::{Func, Inst, Point};

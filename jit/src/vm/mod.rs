@@ -37,11 +37,14 @@
 //! [`Tiering`] at which no frame returns to it, or after the run has ended.
 
 mod access;
+mod action;
 mod block;
+mod bound;
 mod deopt;
 mod direct;
 mod embedder;
 mod enter;
+mod entrance;
 mod extend;
 mod helpers;
 mod host_memory;
@@ -52,6 +55,7 @@ mod linear;
 mod link;
 mod modules;
 mod native;
+mod native_stack;
 mod outside;
 mod ranges;
 mod reclaim;
@@ -63,12 +67,12 @@ mod tiering;
 mod view;
 mod watch;
 
+pub use action::{Action, CallsFrom, LinkError};
+pub use bound::BindError;
 pub use deopt::{DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot};
-pub use direct::BindError;
 pub use embedder::{Callback, CallbackEnd, Embedder};
 pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
-pub use link::{Action, CallsFrom, LinkError};
 pub use stop::RunError;
 use stop::RunStop;
 pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering, Wake};
@@ -241,7 +245,7 @@ impl Vm {
         let mut provided = Provided::new(engine, module, 0)?;
         let machine = Machine::with_regions(&program, limits, options, &mut |_| provided.next());
         let machine = machine.map_err(VmError::Instantiate)?;
-        let mut state = VmState::new(engine, module, machine, provided.addresses);
+        let mut state = VmState::new(engine, module, machine, provided.addresses, helpers::TABLE);
         state.has_host_memory = has_host_memory;
         state.provide_host_memory(module);
         Ok(Vm { state })

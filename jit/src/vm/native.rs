@@ -1,6 +1,7 @@
 //! Entry into native code, and the end of runs that end in it.
 
 use super::access::{HostedRun, RunAccess, RunEnding};
+use super::entrance::{EnteredResults, KnownEntrance};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::Ascent;
@@ -17,7 +18,7 @@ use crate::sys::traps::CaughtTrap;
 use crate::traps::{Cause, cause};
 use cranelift_entity::EntityRef;
 use interp::{EarlyEnd, Outcome, Site};
-use ir::{Func, OsrPoint, Type};
+use ir::{Func, OsrPoint};
 use std::sync::Arc;
 
 /// The bytes of stack reserved for Rust functions that native code calls. A compiler may run there.
@@ -41,26 +42,6 @@ impl EnteredCode {
     pub(super) fn of(code: &MachineCode) -> EnteredCode {
         EnteredCode { entry: code.entry(), func: code.func(), checks_stack: code.checks_stack }
     }
-}
-
-/// The results of code to enter.
-#[derive(Clone, Copy)]
-struct EnteredResults {
-    count: usize,
-    in_registers: bool,
-}
-
-impl EnteredResults {
-    fn of(types: &[Type]) -> EnteredResults {
-        EnteredResults { count: types.len(), in_registers: abi::in_registers(types) }
-    }
-}
-
-/// The way in which calls from outside enter native code of a function.
-pub(super) struct KnownEntrance {
-    /// The table keeps it for good.
-    trampoline: Arc<MachineCode>,
-    results: EnteredResults,
 }
 
 /// The two kinds of entry.

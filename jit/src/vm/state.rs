@@ -1,14 +1,15 @@
 //! The state of a machine that runs natively.
 
 use super::access::HostedRun;
+use super::entrance::KnownEntrance;
 use super::ledger::TransitionCounts;
 use super::linear::Addresses;
 use super::modules::ModuleChain;
-use super::native::KnownEntrance;
-use super::reclaim::NativeStack;
+use super::native_stack::NativeStack;
 use super::table::CodeTable;
 use super::tiering::TieringPolicy;
 use super::view::NativeView;
+use crate::context::Helpers;
 use crate::engine::Engine;
 use interp::Machine;
 use ir::{Func, Module};
@@ -50,8 +51,9 @@ impl VmState {
         module: &Arc<Module>,
         machine: Machine,
         guarded: Addresses,
+        helpers: Helpers,
     ) -> Box<VmState> {
-        let view = NativeView::new(module, guarded, engine.config().interruption);
+        let view = NativeView::new(module, guarded, engine.config().interruption, helpers);
         let mut state = Box::new(VmState {
             modules: ModuleChain::new(engine, module, machine.program()),
             machine,

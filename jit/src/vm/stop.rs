@@ -1,7 +1,7 @@
 //! The ends of runs that differ from the ends of programs: interrupts, failed transitions, wrong
 //! code.
 
-use super::link::LinkError;
+use super::action::LinkError;
 use crate::error::{CompileError, ContinueError};
 use interp::Outcome;
 use ir::{DeclaredEffect, Func, Inst, SupplyError, Value};

@@ -5,8 +5,8 @@
 //! since a frame may return to it ([`super::reclaim`]). Every change costs a logarithm of the
 //! pieces (`osr_cost code` measures it), so no operation visits all pieces.
 
-use super::direct::Direct;
-use super::link::PointLink;
+use super::action::PointLink;
+use super::bound::Direct;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};

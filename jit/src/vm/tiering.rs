@@ -1,7 +1,7 @@
 //! Tiering: the questions that a run asks the embedder about the code to compile.
 
+use super::action::{Action, CallsFrom, LinkError};
 use super::block::ContextBlock;
-use super::link::{Action, CallsFrom, LinkError};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::watch::{CountedPlace, Watch};

@@ -5,7 +5,7 @@ use super::linear::Addresses;
 use super::modules::ModuleChain;
 use super::stop::RunError;
 use crate::config::Interruption;
-use crate::context::{Context, MemoryView, TableView};
+use crate::context::{Context, Helpers, MemoryView, TableView};
 use crate::engine::BUFFER_WORDS;
 use crate::lower::call::CanonicalSignatures;
 use cranelift_entity::EntityRef;
@@ -35,13 +35,14 @@ pub(super) struct NativeView {
 unsafe impl Send for NativeView {}
 
 impl NativeView {
-    /// A view without memories and tables, and with a context for a module.
+    /// A view without memories and tables, and with a context for a module and these helpers.
     pub(super) fn new(
         module: &Module,
         guarded: Addresses,
         interruption: Interruption,
+        helpers: Helpers,
     ) -> NativeView {
-        let block = ContextBlock::new(module.funcs.len());
+        let block = ContextBlock::new(module.funcs.len(), helpers);
         NativeView {
             interrupts: Current::new(Arc::clone(&block)),
             block,
@@ -197,6 +198,7 @@ impl NativeView {
 mod tests {
     use super::NativeView;
     use crate::config::Interruption;
+    use crate::vm::helpers;
     use crate::vm::linear::Addresses;
     use ir::Module;
     use ir::module::FuncDecl;
@@ -207,7 +209,8 @@ mod tests {
     fn blocks_are_replaced_at_doublings() {
         let mut module = Module::new();
         let sig = module.sig(&ir::Signature::default());
-        let mut view = NativeView::new(&module, Addresses::new(), Interruption::Never);
+        let mut view =
+            NativeView::new(&module, Addresses::new(), Interruption::Never, helpers::TABLE);
         let (mut blocks, mut last) = (0, view.address());
         for number in 0..1000usize {
             let name = number.to_string();
