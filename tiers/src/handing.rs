@@ -1,5 +1,5 @@
-//! Speculative code above an interpreter of the embedder's own: each assumption that fails hands the
-//! run to the embedder.
+//! Speculative code above an interpreter of the embedder's own: each assumption that fails hands
+//! the run to the embedder.
 
 use check::Checked;
 use ir::{FrameStates, Func, Function};
@@ -10,8 +10,8 @@ use transition::mapping::Mapping;
 
 /// Compiles a version and installs it: calls of its function run it from now on. Each assumption
 /// of the version has an OSR point. Where an assumption fails, [`jit::Embedder::resume`] continues
-/// with the frame state at the landing point of `back`, the mapping to the base (`docs/embedding.md`
-/// explains the steps that this function joins).
+/// with the frame state at the landing point of `back`, the mapping to the base.
+/// `docs/embedding.md` explains the steps that this function joins.
 ///
 /// # Errors
 /// [`RunError::Compile`] if an assumption has no entry in `back`, or the engine makes no code.

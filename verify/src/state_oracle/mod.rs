@@ -302,7 +302,7 @@ impl<'a> Oracle<'a> {
     /// Counts the values that entries fail to provide, and keeps the first of each entry. A
     /// divergence of the same entry in a run is kept as well, because it may have another cause. So
     /// this function does not fill `blamed`.
-    fn blame_missing(&mut self, func: Func, missing: &[provided::Missing]) {
+    fn blame_missing(&mut self, func: Func, missing: &[provided::MissingValue]) {
         self.report.divergence_count += missing.len() as u64;
         let mut last = None;
         for m in missing {

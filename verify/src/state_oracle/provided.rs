@@ -26,7 +26,7 @@ pub(crate) type ProvidedEdge<'m> = (usize, usize, &'m Mapping);
 
 /// A value that is live+ at the target point of an entry, and that the entry does not provide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Missing {
+pub(crate) struct MissingValue {
     /// The index of the mapping in the list of edges.
     pub(crate) edge: usize,
     /// The index of the entry in its mapping.
@@ -44,7 +44,7 @@ pub(crate) fn find_missing(
     versions: &[Analyses<'_>],
     edges: &[ProvidedEdge<'_>],
     demand: Demand,
-) -> Vec<Missing> {
+) -> Vec<MissingValue> {
     let mut missing = Vec::new();
     for (number, target) in versions.iter().enumerate() {
         let mut uses = BTreeMap::new();
@@ -64,7 +64,11 @@ pub(crate) fn find_missing(
                 liveness.for_each_point(target.function, block, |point, live| {
                     for (entry, provider) in landing.get(&point.inst()).into_iter().flatten() {
                         let lacking = live.iter().filter(|v| !provider.provides_value(*v));
-                        missing.extend(lacking.map(|value| Missing { edge, entry: *entry, value }));
+                        missing.extend(lacking.map(|value| MissingValue {
+                            edge,
+                            entry: *entry,
+                            value,
+                        }));
                     }
                 });
             }
