@@ -1,8 +1,11 @@
 //! Deoptimization into an interpreter of the embedder.
 
-use super::access::RunAccess;
-use super::embedder::{Callback, CallbackCause, CallbackEnd, stuck};
+use super::embedder::{
+    CallbackCause, CallbackEnd, DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot,
+    stuck,
+};
 use super::leave::reader;
+use super::state::RunAccess;
 use super::stop::{RunError, RunStop};
 use crate::version::Version;
 use check::Checked;
@@ -12,87 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use transition::frames::{FramePlace, Landing};
 use transition::mapping::Mapping;
-
-/// A value with its type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slot {
-    /// The type.
-    pub ty: Type,
-    /// The bits; those above the type's width are zero.
-    pub bits: u64,
-}
-
-/// The activations in which the embedder resumes a function ([`super::Embedder::resume`]).
-#[derive(Debug)]
-pub struct DeoptFrame<'a> {
-    /// The activations, by the frame states of the landing point, the innermost first; at least
-    /// one. The embedder runs the first activation to its end, then each outer activation with the
-    /// results of the previous one, and returns the results of the last.
-    pub activations: &'a [HandedActivation],
-    /// The function that has left native code, and the number of its point.
-    left: (Func, usize),
-    access: RunAccess<'a>,
-}
-
-/// An activation of the embedder's interpreter.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HandedActivation {
-    /// The function in whose base the run landed.
-    pub func: Func,
-    /// The point of its base that has the frame state: the landing point, or the point behind the
-    /// call within which the activation waits.
-    pub at: Point,
-    /// The function of the frame state.
-    pub function: u32,
-    /// The program counter of the frame state.
-    pub pc: u32,
-    /// The locals, in the order of the frame state.
-    pub locals: Vec<HandedLocal>,
-}
-
-/// A local of an activation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HandedLocal {
-    /// The slot.
-    pub slot: u32,
-    /// The contents.
-    pub content: HandedContent,
-    /// The representation, as the frame state has it.
-    pub representation: u32,
-}
-
-/// The contents of a local.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HandedContent {
-    /// Bits of a type.
-    Bits(Slot),
-    /// The result with this index of the previous activation, which has not returned yet.
-    Result(u32),
-}
-
-impl HandedActivation {
-    /// The contents of a slot. `None` if the frame state does not name the slot, or names a result
-    /// that is still to come. Cost: linear in the locals.
-    pub fn slot(&self, slot: u32) -> Option<Slot> {
-        match self.locals.iter().find(|local| local.slot == slot)?.content {
-            HandedContent::Bits(bits) => Some(bits),
-            HandedContent::Result(_) => None,
-        }
-    }
-}
-
-impl DeoptFrame<'_> {
-    /// The machine, for calls of functions of the program.
-    pub fn back(&mut self) -> Callback<'_> {
-        Callback::new(self.access.reborrow())
-    }
-
-    /// The end of the run for an embedder that has no interpreter.
-    pub(super) fn stuck(&self) -> CallbackEnd {
-        let (func, point) = self.left;
-        stuck(func, point).into()
-    }
-}
 
 /// Resumes the function of a point in the embedder, where an entry lands, and returns the results
 /// of the function.

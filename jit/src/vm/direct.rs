@@ -4,9 +4,9 @@
 //! calls it without a helper. The interpreter, the embedder and native code whose calls are
 //! recorded or checked use [`call`], which enters the shim like a version.
 
-use super::access::RunAccess;
 use super::bound::{BindError, Direct};
 use super::native;
+use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use crate::code::MachineCode;

@@ -6,11 +6,12 @@
 //! exits, the embedder resumes the function ([`super::Embedder::resume`]), so activations of the
 //! interpreter nest.
 
-use super::access::RunAccess;
+use super::entrance::Ascent;
 use super::native;
+use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::tiering::{Ascent, HotLoop};
+use super::tiering::HotLoop;
 use interp::Outcome;
 use ir::{Function, Value, ValueDef};
 

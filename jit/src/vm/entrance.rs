@@ -2,7 +2,7 @@
 
 use crate::abi;
 use crate::code::MachineCode;
-use ir::Type;
+use ir::{Func, Type};
 use std::sync::Arc;
 
 /// The results of code to enter.
@@ -23,4 +23,23 @@ pub(super) struct KnownEntrance {
     /// The table keeps it for good.
     pub(super) trampoline: Arc<MachineCode>,
     pub(super) results: EnteredResults,
+}
+
+/// The native code in which a function of the interpreter continues: a continuation into a version
+/// of the function, whose inputs are in the buffer. [`VmState::ascend`] alone makes one.
+pub(super) struct Ascent {
+    pub(super) func: Func,
+    pub(super) code: Arc<MachineCode>,
+}
+
+impl Ascent {
+    /// The function.
+    pub(super) fn func(&self) -> Func {
+        self.func
+    }
+
+    /// The code.
+    pub(super) fn code(&self) -> &Arc<MachineCode> {
+        &self.code
+    }
 }

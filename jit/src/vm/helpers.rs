@@ -5,9 +5,9 @@
 //! than 0, the native code traps. The trap unwinds the run to the innermost entry, over native
 //! frames alone.
 
-use super::access::{RunAccess, RunEnding};
 use super::native;
 use super::state::VmState;
+use super::state::{RunAccess, RunEnding};
 use super::stop::RunStop;
 use super::{interpret, leave, outside, supply};
 use crate::context::{Context, Helpers, LAZY_DONE};

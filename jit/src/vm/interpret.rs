@@ -1,10 +1,10 @@
 //! The interpreter's part of a run: from a call or a transition until its function ends or
 //! continues in native code.
 
-use super::access::RunAccess;
+use super::entrance::Ascent;
+use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::tiering::Ascent;
 use super::{native, outside, supply};
 use crate::error::ContinueError;
 use check::CheckedEntry;

@@ -1,8 +1,8 @@
 //! Exits through OSR points without a resolved target: a helper decides where control continues.
 
-use super::access::RunAccess;
 use super::action::{Action, PointLink};
 use super::interpret::{self, NestedEnd};
+use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::{FailedPoint, Onward, OpenPoint};

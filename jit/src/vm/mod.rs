@@ -36,10 +36,11 @@
 //! replaced or released during a run. The `Vm` frees this code at the next question to the
 //! [`Tiering`] at which no frame returns to it, or after the run has ended.
 
-mod access;
 mod action;
 mod block;
 mod bound;
+mod callback;
+mod counting;
 mod deopt;
 mod direct;
 mod embedder;
@@ -69,24 +70,24 @@ mod watch;
 
 pub use action::{Action, CallsFrom, LinkError};
 pub use bound::BindError;
-pub use deopt::{DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot};
-pub use embedder::{Callback, CallbackEnd, Embedder};
+pub use embedder::{
+    Callback, CallbackEnd, DeoptFrame, Embedder, HandedActivation, HandedContent, HandedLocal, Slot,
+};
 pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
 pub use stop::RunError;
 use stop::RunStop;
-pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering, Wake};
-pub use watch::{CountedPlace, VisitedPlace};
+pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering};
+pub use watch::{CountedPlace, VisitedPlace, Wake};
 
 use crate::direct::DirectFunction;
 use crate::engine::Engine;
 use crate::version::Version;
-use access::HostedRun;
 pub(crate) use block::Current;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Function, Module, SupplyError};
-use state::VmState;
+use state::{HostedRun, VmState};
 use std::fmt;
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Entry into native code, and the end of runs that end in it.
 
-use super::access::{HostedRun, RunAccess, RunEnding};
+use super::entrance::Ascent;
 use super::entrance::{EnteredResults, KnownEntrance};
 use super::state::VmState;
+use super::state::{HostedRun, RunAccess, RunEnding};
 use super::stop::{RunError, RunStop};
-use super::tiering::Ascent;
 use super::{interpret, outside, supply};
 use crate::abi;
 use crate::code::MachineCode;

@@ -1,9 +1,9 @@
 //! Calls of imported functions, by native code, by the interpreter and by the embedder itself.
 
-use super::access::{RunAccess, RunEnding};
 use super::direct;
 use super::embedder::{Callback, CallbackCause, CallbackEnd};
 use super::state::VmState;
+use super::state::{RunAccess, RunEnding};
 use super::stop::{RunError, RunStop};
 use interp::{EarlyEnd, HostError, Site};
 use ir::{DeclaredEffect, Func};

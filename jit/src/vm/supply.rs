@@ -5,8 +5,8 @@
 //! ([`super::Embedder::supply`]). This reallocates nothing: the module, the program of the
 //! interpreter and the context of native code have room for the function since its declaration.
 
-use super::access::RunAccess;
 use super::embedder::{Callback, CallbackCause, CallbackEnd};
+use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use interp::{EarlyEnd, Site};

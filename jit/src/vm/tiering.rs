@@ -2,10 +2,10 @@
 
 use super::action::{Action, CallsFrom, LinkError};
 use super::block::ContextBlock;
+use super::entrance::Ascent;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::watch::{CountedPlace, Watch};
-use crate::code::MachineCode;
+use super::watch::{CountedPlace, Wake, Watch};
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
@@ -13,7 +13,6 @@ use interp::{Machine, VersionId};
 use ir::{Func, Function, Inst, Module, Point, SupplyError, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use transition::VersionKey;
 
 /// A loop that has turned hot in the interpreter.
@@ -71,40 +70,6 @@ pub enum Onward {
 impl From<Arc<Continuation>> for Onward {
     fn from(continuation: Arc<Continuation>) -> Onward {
         Onward::Enter(continuation)
-    }
-}
-
-/// Notifies a run, from any thread, of news for its [`Tiering`], such as code compiled in another
-/// thread. Clones notify the same run.
-#[derive(Clone, Debug, Default)]
-pub struct Wake {
-    /// Whether it was called: 0 or 1.
-    called: Arc<AtomicU32>,
-}
-
-impl Wake {
-    /// A wake that nobody has called.
-    pub fn new() -> Wake {
-        Wake::default()
-    }
-
-    /// Asks the run for a pause at the next function entry or loop header of the interpreter, where
-    /// [`Tiering::woken`] is called. Calls before that pause count as one. Constant cost; takes no
-    /// lock.
-    pub fn call(&self) {
-        self.called.store(1, Ordering::Release);
-    }
-
-    /// The word that a call sets.
-    pub(super) fn word(&self) -> &AtomicU32 {
-        &self.called
-    }
-
-    /// Takes back a call: returns whether the wake was called since the last [`Wake::take`] or
-    /// pause. The run does not pause for a call taken back. For policies that wait for another
-    /// thread themselves. Constant cost.
-    pub fn take(&self) -> bool {
-        self.called.swap(0, Ordering::Acquire) != 0
     }
 }
 
@@ -343,25 +308,6 @@ impl<'a> Tier<'a> {
     }
 }
 
-/// The native code in which a function of the interpreter continues: a continuation into a version
-/// of the function, whose inputs are in the buffer. [`VmState::ascend`] alone makes one.
-pub(super) struct Ascent {
-    func: Func,
-    code: Arc<MachineCode>,
-}
-
-impl Ascent {
-    /// The function.
-    pub(super) fn func(&self) -> Func {
-        self.func
-    }
-
-    /// The code.
-    pub(super) fn code(&self) -> &Arc<MachineCode> {
-        &self.code
-    }
-}
-
 /// The embedder's policy, and the counters and words that the interpreter watches for it.
 pub(super) struct TieringPolicy {
     /// `None` while the tiering handles a request, and before the embedder has set a tiering.
@@ -372,14 +318,14 @@ pub(super) struct TieringPolicy {
 impl TieringPolicy {
     /// No policy. The interpreter looks for interrupts in a block if there is one.
     pub(super) fn new(heeds: Option<Arc<ContextBlock>>) -> TieringPolicy {
-        TieringPolicy { tiering: None, watch: Watch::new(&Quiet, heeds) }
+        TieringPolicy { tiering: None, watch: Watch::new(None, None, heeds) }
     }
 }
 
 impl VmState {
     /// Sets the tiering, and starts to count for it.
     pub(super) fn set_tiering(&mut self, tiering: Box<dyn Tiering + Send>) {
-        let watch = Watch::new(&*tiering, self.view.heeded());
+        let watch = Watch::new(tiering.threshold(), tiering.wake(), self.view.heeded());
         self.policy = TieringPolicy { tiering: Some(tiering), watch };
         self.count_visits();
     }
