@@ -25,7 +25,8 @@ pub struct CountedPlace<'a> {
     pub instructions: usize,
 }
 
-/// Notifies a run, from any thread, of news for its [`super::Tiering`], such as code compiled in another
+/// Notifies a run, from any thread, of news for its [`super::Tiering`], such as code compiled in
+/// another
 /// thread. Clones notify the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Wake {
@@ -40,7 +41,8 @@ impl Wake {
     }
 
     /// Asks the run for a pause at the next function entry or loop header of the interpreter, where
-    /// [`super::Tiering::woken`] is called. Calls before that pause count as one. Constant cost; takes no
+    /// [`super::Tiering::woken`] is called. Calls before that pause count as one. Constant cost;
+    /// takes no
     /// lock.
     pub fn call(&self) {
         self.called.store(1, Ordering::Release);
