@@ -26,8 +26,7 @@ pub struct CountedPlace<'a> {
 }
 
 /// Notifies a run, from any thread, of news for its [`super::Tiering`], such as code compiled in
-/// another
-/// thread. Clones notify the same run.
+/// another thread. Clones notify the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Wake {
     /// Whether it was called: 0 or 1.
@@ -42,8 +41,7 @@ impl Wake {
 
     /// Asks the run for a pause at the next function entry or loop header of the interpreter, where
     /// [`super::Tiering::woken`] is called. Calls before that pause count as one. Constant cost;
-    /// takes no
-    /// lock.
+    /// takes no lock.
     pub fn call(&self) {
         self.called.store(1, Ordering::Release);
     }
