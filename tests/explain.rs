@@ -138,7 +138,8 @@ fn explanation(base: &Function, answers: Vec<PointAnswer>) -> Explanation {
         pipeline: Vec::new(),
         level: String::new(),
         asked: String::new(),
-        given_up: Vec::new(),
+        given_up: None,
+        calls: None,
         answers,
     }
 }

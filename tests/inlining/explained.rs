@@ -3,10 +3,11 @@
 use super::parsed;
 use ir::{Func, Module, Point};
 use osier::driver::NoObserver;
-use osier::explain::{InliningQuestion, explain_inlined, inlined_text};
+use osier::explain::{Question, explain_inlined, text as explanation_text};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_in_steps};
-use osier::schema::{InlinedAnswer, InliningExplanation, PointStatus, SCHEMA};
+use osier::schema::{ExplainedEntry, Explanation, InlinedPoint, PointAnswer, PointStatus, SCHEMA};
 use osier::{Format, load};
+use osr::Level;
 use std::collections::BTreeMap;
 use transition::Side;
 use transition::frames::FramePlace;
@@ -23,14 +24,14 @@ fn answer(
     steps: &InlinedSteps,
     asked: &str,
     side: Side,
-) -> InlinedAnswer {
-    let question = InliningQuestion { point: asked, headings: &[side], lines: None };
+) -> PointAnswer {
+    let question = Question { point: asked, headings: &[side], level: Level::Avail, lines: None };
     let answers = explain_inlined(module, made, steps, question);
     answers.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
-fn text(answer: InlinedAnswer) -> String {
-    inlined_text(&InliningExplanation {
+fn text(answer: PointAnswer) -> String {
+    explanation_text(&Explanation {
         schema: SCHEMA,
         path: String::new(),
         function: "f".to_owned(),
@@ -38,9 +39,14 @@ fn text(answer: InlinedAnswer) -> String {
         pipeline: vec!["O3".to_owned()],
         level: "avail".to_owned(),
         asked: String::new(),
-        calls: 1,
+        given_up: None,
+        calls: Some(1),
         answers: vec![answer],
     })
+}
+
+fn inlined(answer: &PointAnswer) -> &InlinedPoint {
+    answer.inlined.as_ref().expect("code is inlined")
 }
 
 /// The answers for every reachable point agree with the mappings, in both directions. Returns the
@@ -53,11 +59,11 @@ fn explained(module: &Module) -> (BTreeMap<String, u64>, BTreeMap<usize, u64>) {
             for point in points {
                 let told = answer(module, &made.0, &made.1, &point.inst().to_string(), side);
                 agrees(&made.0, side, *point, &told);
-                if let Some(frames_told) = &told.frames {
-                    *frames.entry(frames_told.frames.len()).or_default() += 1;
+                if let (Side::After, Some(entry)) = (side, &told.entry) {
+                    *frames.entry(entry.landings.len()).or_default() += 1;
                 }
                 if let Some(why) = &told.why {
-                    let step = told.step.unwrap_or("no step");
+                    let step = inlined(&told).step.unwrap_or("no step");
                     *reasons.entry(format!("{step}: {}", why.reason)).or_default() += 1;
                 }
                 let text = text(told);
@@ -69,7 +75,7 @@ fn explained(module: &Module) -> (BTreeMap<String, u64>, BTreeMap<usize, u64>) {
     (reasons, frames)
 }
 
-fn agrees(made: &Inlined, side: Side, point: Point, told: &InlinedAnswer) {
+fn agrees(made: &Inlined, side: Side, point: Point, told: &PointAnswer) {
     let has_entry = match side {
         Side::Before => made.up.entry(point).is_some(),
         Side::After => made.down.entry(point).is_some(),
@@ -77,24 +83,27 @@ fn agrees(made: &Inlined, side: Side, point: Point, told: &InlinedAnswer) {
     assert_eq!(told.status == PointStatus::Entry, has_entry, "{point:?}: {told:?}");
     assert_eq!(told.why.is_none(), has_entry, "{point:?}: {told:?}");
     if side == Side::Before {
-        let target = told.entry.as_ref().map(|entry| entry.target.inst.clone());
+        let target = told.entry.as_ref().and_then(ExplainedEntry::target);
+        let target = target.map(|landing| landing.at.place.inst.clone());
         assert_eq!(target, made.up.entry(point).map(|entry| entry.target.inst().to_string()));
-        assert!(told.frames.is_none() && told.code_of.is_empty());
+        assert!(inlined(told).code_of.is_empty());
         return;
     }
     let instance = made.origin(point).map_or(0, |(id, at)| made.copies.stack(id, at).count());
-    assert_eq!(told.code_of.len(), instance, "{told:?}");
+    assert_eq!(inlined(told).code_of.len(), instance, "{told:?}");
     let Some(checked) = made.down.checked_entry(point) else { return };
     let (entry, main) = (checked.entry(), made.copies.instances()[0].func);
-    let frames = told.frames.as_ref().expect("it has an entry");
-    assert_eq!(frames.frames.len(), entry.activations());
-    for (told, frame) in frames.frames.iter().zip(checked.landings(main)) {
+    let explained = told.entry.as_ref().expect("it has an entry");
+    assert!(explained.target().is_none(), "{told:?}");
+    assert_eq!(explained.landings.len(), entry.activations());
+    for (told, frame) in explained.landings.iter().zip(checked.landings(main)) {
         assert_eq!(told.at.place.inst, frame.at.inst().to_string());
         assert_eq!(told.at.waits, matches!(frame.at, FramePlace::Within(_)));
         assert_eq!(told.set.len(), frame.assigns.len());
     }
-    assert_eq!(frames.price.operations, entry.steps.len() as u64);
-    assert_eq!(frames.price.kept + frames.price.kept_args, entry.kept.len() as u64);
+    let price = explained.price();
+    assert_eq!(price.operations, entry.steps.len() as u64);
+    assert_eq!(price.kept + price.kept_args, entry.kept.len() as u64);
 }
 
 /// An inlined call that may end the run, a store that the passes behind the inlining remove, and a
@@ -163,12 +172,12 @@ fn a_point_behind_a_call_that_does_not_return_blames_the_inlining() {
     let bad = base.blocks().nth(1).expect("three blocks");
     let store = base.block_insts(bad).nth(1).expect("a store");
     let told = answer(&module, &made.0, &made.1, &store.to_string(), Side::Before);
-    let why = told.why.expect("no entry");
+    let why = told.why.as_ref().expect("no entry");
     assert!(why.text.contains("an inlined call before it does not return"), "{}", why.text);
-    let blame = why.blame.expect("an action");
+    let blame = why.blame.as_ref().expect("an action");
     assert_eq!(blame.pass, "inline");
     assert!(blame.words.contains("the code of @stop"), "{}", blame.words);
-    assert_eq!(told.step, Some("cleaned to copy"));
+    assert_eq!(inlined(&told).step, Some("cleaned to copy"));
 }
 
 /// A point of inlined code tells the path of calls, innermost first, also for a question about the
@@ -178,12 +187,12 @@ fn a_point_of_inlined_code_tells_its_calls() {
     let module = parsed(TEXT);
     let (func, _) = module.defined().next().expect("a function");
     let made = made(&module, func).expect("calls are inlined");
-    let inlined = |point: &&Point| made.0.origin(**point).is_some_and(|(id, _)| id != 0);
-    let point = made.0.points[1].iter().find(inlined).expect("inlined code");
+    let is_inlined = |point: &&Point| made.0.origin(**point).is_some_and(|(id, _)| id != 0);
+    let point = made.0.points[1].iter().find(is_inlined).expect("inlined code");
     for side in [Side::Before, Side::After] {
         let told = answer(&module, &made.0, &made.1, &point.inst().to_string(), side);
         let path: Vec<(&str, bool)> =
-            told.code_of.iter().map(|one| (one.function.as_str(), one.waits)).collect();
+            inlined(&told).code_of.iter().map(|one| (one.function.as_str(), one.waits)).collect();
         assert!(matches!(path[..], [("set" | "stop", false), ("main", true)]), "{path:?}");
         let is_absent = told.status == PointStatus::Absent;
         assert_eq!(is_absent, side == Side::Before);

@@ -14,11 +14,11 @@ use ir::Func;
 use osier::driver::counterfactual::CulpritEffort;
 use osier::driver::{NoObserver, Recipe, derive_proved};
 use osier::explain::{
-    AssumptionQuestion, InliningQuestion, Question, assumption_text, explain as answer,
-    explain_assumption, explain_inlined, inlined_text, test_blame, text,
+    AssumptionQuestion, Question, assumption_text, explain as answer, explain_assumption,
+    explain_inlined, test_blame, text,
 };
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
-use osier::schema::{Explanation, InliningExplanation, SCHEMA, SpeculationExplanation};
+use osier::schema::{Explanation, PointAnswer, SCHEMA, SpeculationExplanation};
 use osier::speculate::suggest;
 use osr::Level;
 use passes::{Callers, Pipeline};
@@ -74,8 +74,8 @@ pub(super) struct Args {
     /// The level of the mappings
     #[arg(long, value_name = "L", default_value = level::DEFAULT, value_parser = level::parser())]
     level: Level,
-    /// Format of the explanation; osier::schema documents the keys of JSON: Explanation, with
-    /// --speculate SpeculationExplanation, and where code is inlined InliningExplanation
+    /// Format of the explanation; osier::schema documents the keys of JSON: Explanation, and
+    /// with --speculate SpeculationExplanation
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
     /// Write to this file instead of standard output
@@ -85,6 +85,45 @@ pub(super) struct Args {
     retry: RetryOption,
     #[command(flatten)]
     limits: InputLimits,
+}
+
+impl Args {
+    fn question<'a>(&'a self, source: &'a Source) -> Question<'a> {
+        let (point, headings) = (self.point.as_str(), self.direction.headings());
+        Question { point, headings, level: self.level, lines: source.lines() }
+    }
+
+    fn explanation(
+        &self,
+        loaded: &Loaded,
+        source: &Source,
+        func: Func,
+        passes: Vec<&str>,
+        answers: Vec<PointAnswer>,
+    ) -> Explanation {
+        Explanation {
+            schema: SCHEMA,
+            path: loaded.name.clone(),
+            function: self.func.clone(),
+            source_name: source.lines().and_then(|lines| lines.name(func)),
+            pipeline: passes.into_iter().map(str::to_owned).collect(),
+            level: self.level.name().to_owned(),
+            asked: self.point.clone(),
+            given_up: None,
+            calls: None,
+            answers,
+        }
+    }
+
+    /// Writes an explanation in the format of the options.
+    fn write(&self, source: &Source, explanation: &Explanation) -> Result<(), CommandFailure> {
+        source.tell_notes();
+        let output = Output::to(self.output.clone());
+        match self.format {
+            OutputFormat::Text => output.write_labeled(&text(explanation), 0),
+            OutputFormat::Json => output.write(&json(explanation)),
+        }
+    }
 }
 
 /// Explains one point and writes the explanation.
@@ -118,36 +157,17 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
             &plan.first
         }
     };
-    let Loaded { name, module } = &loaded;
+    let module = &loaded.module;
     let recipe = Recipe::new(pipeline, &Level::ALL);
     let recipe = Recipe { retry: args.retry.bounds(), ..recipe };
     let made = derive_proved(module, base, &recipe, &mut NoObserver);
-    let question = Question {
-        point: &args.point,
-        headings: args.direction.headings(),
-        level: args.level,
-        lines: source.lines(),
-    };
+    let question = args.question(&source);
     let mut answers = answer(module, base, &made.derived, &made.proved, question)
         .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
     test_blame(module, base, &made, pipeline, question, CulpritEffort::default(), &mut answers);
-    let explanation = Explanation {
-        schema: SCHEMA,
-        path: name.clone(),
-        function: base.name().to_owned(),
-        source_name: source.lines().and_then(|lines| lines.name(func)),
-        pipeline: pipeline.names().into_iter().map(str::to_owned).collect(),
-        level: args.level.name().to_owned(),
-        asked: args.point,
-        given_up: made.retried.given_up,
-        answers,
-    };
-    source.tell_notes();
-    let output = Output::to(args.output);
-    match args.format {
-        OutputFormat::Text => output.write_labeled(&text(&explanation), 0),
-        OutputFormat::Json => output.write(&json(&explanation)),
-    }
+    let given_up = Some(made.retried.given_up);
+    let explanation = args.explanation(&loaded, &source, func, pipeline.names(), answers);
+    args.write(&source, &Explanation { given_up, ..explanation })
 }
 
 /// Explains one point of a function with inlined code and writes the explanation.
@@ -169,27 +189,11 @@ fn inlining(
     let made = inline_in_steps(module, func, plan, &landings, &mut NoObserver);
     // The plan inlines calls, and a copy that the checker rejects is a bug of ours.
     let (made, steps) = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
-    let (headings, lines) = (args.direction.headings(), source.lines());
-    let question = InliningQuestion { point: &args.point, headings, lines };
-    let answers = explain_inlined(module, &made, &steps, question)
+    let answers = explain_inlined(module, &made, &steps, args.question(source))
         .map_err(|error| CommandFailure::input(format!("@{}: {error}", args.func)))?;
-    let explanation = InliningExplanation {
-        schema: SCHEMA,
-        path: loaded.name.clone(),
-        function: args.func.clone(),
-        source_name: lines.and_then(|lines| lines.name(func)),
-        pipeline: plan.names().into_iter().map(str::to_owned).collect(),
-        level: args.level.name().to_owned(),
-        asked: args.point.clone(),
-        calls: made.copies.instances().len() as u64 - 1,
-        answers,
-    };
-    source.tell_notes();
-    let output = Output::to(args.output.clone());
-    match args.format {
-        OutputFormat::Text => output.write_labeled(&inlined_text(&explanation), 0),
-        OutputFormat::Json => output.write(&json(&explanation)),
-    }
+    let calls = Some(made.copies.instances().len() as u64 - 1);
+    let explanation = args.explanation(loaded, source, func, plan.names(), answers);
+    args.write(source, &Explanation { calls, ..explanation })
 }
 
 /// Explains the assumptions at one point and writes the explanation.

@@ -5,17 +5,15 @@
 
 use super::words::Told;
 use super::{
-    NoSuchPoint, SHOWN, Shown, because, computed, kept, point, rejected_text, shown_entry,
-    why_absent, why_unmapped, why_unreachable,
+    Found, InlinedPoint, NoSuchPoint, Question, Shown, absent, answers, because, rejected_text,
+    shown_code, shown_entry, shown_landing, why_unmapped, why_unreachable,
 };
 use crate::blame::History;
 use crate::listing::NamedVersion;
 use crate::schema::{
-    ActivationPlace, ExplainedEntry, ExplainedFrame, ExplainedFrames, FrameValue, FramesPrice,
-    InlinedAnswer, PointPlace, PointStatus, Why,
+    ActivationPlace, ExplainedEntry, PerLevel, PointAnswer, PointPlace, PointStatus, Why,
 };
 use crate::source::{Lines, VersionLines};
-use crate::table::shortened;
 use check::FrameRefusal;
 use derive::driver::{Missing, UNPROVED};
 use derive::inlining::{Inlined, InlinedSteps, MappedStep};
@@ -24,23 +22,13 @@ use ir::edit::ActionLog;
 use ir::{Func, Inst, Module, Point, Value};
 use osr::{Level, Version, VersionTree};
 use transition::copy::InstanceId;
-use transition::frames::{FramePlace, Landing};
+use transition::frames::Landing;
 use transition::mapping::Entry;
 use transition::{Refusal, Side};
 
-/// A question about a version with inlined code.
-#[derive(Clone, Copy, Debug)]
-pub struct InliningQuestion<'a> {
-    /// The point, in the notation of [`super::Question::point`].
-    pub point: &'a str,
-    /// The directions to answer for, in this order: into the version, and out of the version.
-    pub headings: &'a [Side],
-    /// The lines of the source, if they are known.
-    pub lines: Option<&'a dyn Lines>,
-}
-
 /// Explains a point of a version with inlined code, or of its base, one answer per direction. Cost:
-/// linear in the versions and their logs.
+/// linear in the versions and their logs. Its entries are of the level `avail`, the only level of
+/// versions with inlined code, whatever the level of the question.
 ///
 /// # Errors
 /// If neither the base nor the version has the point. The message suggests points that the text may
@@ -52,8 +40,8 @@ pub fn explain_inlined(
     module: &Module,
     made: &Inlined,
     steps: &InlinedSteps,
-    question: InliningQuestion<'_>,
-) -> Result<Vec<InlinedAnswer>, NoSuchPoint> {
+    question: Question<'_>,
+) -> Result<Vec<PointAnswer>, NoSuchPoint> {
     let ends = [
         (VersionTree::BASE, made.cleaned),
         (made.copy, made.optimized),
@@ -70,33 +58,10 @@ pub fn explain_inlined(
     };
     let told = [told(0), told(1), told(2)];
     let teller = InlinedTeller { module, made, steps, told, lines: question.lines };
-    let whole = &teller.told[2];
-    let found = [&whole.base, &whole.opt].map(|version| point::find(version, question.point));
-    if found == [None, None] {
-        let near = point::near(&[&whole.base, &whole.opt], question.point);
-        return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
-    }
-    let answer = |heading: &Side| {
-        let own = teller.shown(if *heading == Side::Before { "base" } else { "opt" });
-        match (found[*heading as usize], found[heading.other() as usize]) {
-            (Some(point), _) => teller.answer(*heading, point),
-            // As for other versions, an instruction that stands elsewhere counts.
-            (None, Some(point)) if has_same(own, question.point, point) => {
-                teller.answer(*heading, point)
-            }
-            (None, elsewhere) => {
-                let elsewhere = elsewhere.expect("one version has it");
-                teller.absent(*heading, question.point, elsewhere)
-            }
-        }
-    };
-    Ok(question.headings.iter().map(answer).collect())
-}
-
-/// Whether a version has the instruction that `asked` denotes in the other version. A value does
-/// not count.
-fn has_same(version: Shown<'_>, asked: &str, point: Point) -> bool {
-    !asked.trim_start().starts_with('%') && version.version.version.has_inst(point.inst())
+    answers(&teller.told[2], question, |heading, found| match found {
+        Found::Here(point) => teller.answer(heading, point),
+        Found::Elsewhere(point) => teller.absent(heading, question.point, point),
+    })
 }
 
 /// Whether a version has proved a point unreachable, or an action has removed its block.
@@ -140,46 +105,41 @@ impl InlinedTeller<'_> {
         found.expect("a version has it").place(Point::before(inst))
     }
 
-    fn answer(&self, heading: Side, point: Point) -> InlinedAnswer {
-        let (mut entry, mut frames, mut code_of) = (None, None, Vec::new());
-        match heading {
-            Side::Before => entry = self.made.up.entry(point).map(|entry| self.entry(entry)),
+    fn answer(&self, heading: Side, point: Point) -> PointAnswer {
+        let (entry, code_of) = match heading {
+            Side::Before => (self.made.up.entry(point).map(|entry| self.up(entry)), Vec::new()),
             Side::After => {
-                frames = self.made.down.entry(point).map(|entry| self.frames(entry));
-                code_of = self.code_of(point);
+                (self.made.down.entry(point).map(|entry| self.down(entry)), self.code_of(point))
             }
-        }
-        let (status, why, step) = match (&entry, &frames) {
-            (None, None) => {
+        };
+        let (status, why, step) = match &entry {
+            Some(_) => (PointStatus::Entry, None, None),
+            None => {
                 let (status, why, step) = self.lost(heading, point);
                 (status, Some(why), step)
             }
-            _ => (PointStatus::Entry, None, None),
         };
         let from = self.shown(if heading == Side::Before { "base" } else { "opt" });
-        let (direction, point) = (heading.direction(), Some(from.place(point)));
-        InlinedAnswer { direction, status, point, code_of, entry, frames, why, step }
+        PointAnswer {
+            direction: heading.direction(),
+            status,
+            point: Some(from.place(point)),
+            entry,
+            why,
+            levels: PerLevel::default(),
+            inlined: Some(InlinedPoint { code_of, step }),
+        }
     }
 
-    fn absent(&self, heading: Side, asked: &str, elsewhere: Point) -> InlinedAnswer {
-        let (from, to) = match heading {
-            Side::Before => ("base", "opt"),
-            Side::After => ("opt", "base"),
-        };
-        let versions = [from, to].map(|name| self.shown(name));
-        let why = why_absent(&self.told[2], versions, asked, elsewhere);
+    fn absent(&self, heading: Side, asked: &str, elsewhere: Point) -> PointAnswer {
         // The point of the version may be in inlined code.
-        let code_of = if to == "opt" { self.code_of(elsewhere) } else { Vec::new() };
-        InlinedAnswer {
-            direction: heading.direction(),
-            status: PointStatus::Absent,
-            point: None,
-            code_of,
-            entry: None,
-            frames: None,
-            why: Some(why),
-            step: None,
-        }
+        let (names, code_of) = match heading {
+            Side::Before => (["base", "opt"], self.code_of(elsewhere)),
+            Side::After => (["opt", "base"], Vec::new()),
+        };
+        let versions = names.map(|name| self.shown(name));
+        let inlined = Some(InlinedPoint { code_of, step: None });
+        PointAnswer { inlined, ..absent(&self.told[2], versions, heading, asked, elsewhere) }
     }
 
     /// The activations of originals that a point of the optimized version stands for.
@@ -204,13 +164,19 @@ impl InlinedTeller<'_> {
     }
 
     fn in_base(&self, func: Func, inst: Inst) -> PointPlace {
-        let base = self.module.body(func).expect("it is inlined");
-        let lines = self.lines.map(|lines| VersionLines::of_base(lines, func));
-        let version = NamedVersion::new(self.module, base).with_lines(lines);
+        let version = self.base_of(func);
         Shown { name: "base", version: &version }.place(Point::before(inst))
     }
 
-    fn entry(&self, entry: &Entry) -> ExplainedEntry {
+    /// The base of a function that is inlined, or that an entry lands in.
+    fn base_of(&self, func: Func) -> NamedVersion<'_> {
+        let base = self.module.body(func).expect("it is inlined");
+        let lines = self.lines.map(|lines| VersionLines::of_base(lines, func));
+        NamedVersion::new(self.module, base).with_lines(lines)
+    }
+
+    /// An entry into the optimized version.
+    fn up(&self, entry: &Entry) -> ExplainedEntry {
         // An action behind the inlining says more about the value than the inlining itself.
         let since = |value| {
             let mut told = [&self.told[1], &self.told[2]].into_iter();
@@ -220,52 +186,15 @@ impl InlinedTeller<'_> {
         shown_entry(versions, Level::Avail, entry, since, |inst| self.stands(inst))
     }
 
-    fn frames(&self, entry: &Entry) -> ExplainedFrames {
-        let func = self.made.copies.instances()[0].func;
-        let frames = entry.landings(func, self.made.down.target());
-        let opt = self.shown("opt");
-        let kept = kept(opt, &entry.kept);
-        let arguments = kept.iter().filter(|kept| kept.argument).count() as u64;
-        let values: usize = entry.assign_lists().map(<[_]>::len).sum();
-        let price = FramesPrice {
-            activations: entry.activations() as u64,
-            operations: entry.steps.len() as u64,
-            writes: entry.replays.len() as u64,
-            values: values as u64,
-            kept: kept.len() as u64 - arguments,
-            kept_args: arguments,
+    /// An entry out of the optimized version.
+    fn down(&self, entry: &Entry) -> ExplainedEntry {
+        let (opt, func) = (self.shown("opt"), self.made.copies.instances()[0].func);
+        let landing = |Landing { func, at, assigns, .. }: Landing<'_>| {
+            let version = self.base_of(func);
+            shown_landing([opt, Shown { name: "base", version: &version }], at, assigns)
         };
-        ExplainedFrames {
-            frames: frames.map(|frame| self.frame(frame)).collect(),
-            compute: computed(opt, &entry.steps),
-            replay: entry.replays.iter().map(|replay| opt.version.replay(replay)).collect(),
-            reads: opt.values(entry.requires.iter().copied()),
-            kept,
-            price,
-        }
-    }
-
-    fn frame(&self, frame: Landing<'_>) -> ExplainedFrame {
-        let base = self.module.body(frame.func).expect("frames land in bases");
-        let lines = self.lines.map(|lines| VersionLines::of_base(lines, frame.func));
-        let version = NamedVersion::new(self.module, base).with_lines(lines);
-        let (shown, opt) = (Shown { name: "base", version: &version }, self.shown("opt"));
-        let set = frame.assigns.iter().map(|assign| FrameValue {
-            value: version.text.value(assign.value),
-            from: opt.version.operand(assign.from),
-            defined: shown.defined(assign.value),
-        });
-        let (waits, inst) = match frame.at {
-            FramePlace::Before(point) => (false, point.inst()),
-            FramePlace::Within(call) => (true, call),
-        };
-        let results: &[Value] = if waits { &base.inst(inst).results } else { &[] };
-        let place = shown.place(Point::before(inst));
-        ExplainedFrame {
-            at: ActivationPlace { function: base.name().to_owned(), waits, place },
-            set: set.collect(),
-            awaits: shown.values(results.iter().copied()),
-        }
+        let landings = entry.landings(func, self.made.down.target()).map(landing);
+        shown_code(opt, entry, landings.collect())
     }
 
     /// The status of a point without an entry, and the reason.

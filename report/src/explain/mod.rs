@@ -9,7 +9,6 @@
 mod assumption;
 mod difference;
 mod inlined;
-mod inlined_text;
 mod point;
 mod tested;
 mod text;
@@ -18,8 +17,7 @@ mod words;
 
 pub use assumption::{AssumptionError, AssumptionQuestion, assumption_text, explain_assumption};
 pub use difference::unproved;
-pub use inlined::{InliningQuestion, explain_inlined};
-pub use inlined_text::inlined_text;
+pub use inlined::explain_inlined;
 pub use tested::test_blame;
 pub use text::text;
 pub(crate) use text::unproved_text;
@@ -29,8 +27,8 @@ use crate::blame::{History, Mentions};
 use crate::listing::NamedVersion;
 use crate::place;
 use crate::schema::{
-    Computed, ExplainedEntry, Kept, PassAction, PerLevel, PointAnswer, PointPlace, PointStatus,
-    Replayed, SetValue, Why,
+    ActivationPlace, Computed, ExplainedEntry, ExplainedLanding, InlinedPoint, Kept, PassAction,
+    PerLevel, PointAnswer, PointPlace, PointStatus, Replayed, SetValue, Why,
 };
 use crate::source::Lines;
 use crate::table::shortened;
@@ -43,7 +41,8 @@ use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
 use osr::{Level, Unmapped};
 use std::cell::OnceCell;
 use std::fmt;
-use transition::mapping::{Entry, Step};
+use transition::frames::FramePlace;
+use transition::mapping::{Assign, Entry, Step};
 use transition::{Pair, Side};
 use words::Told;
 
@@ -107,25 +106,54 @@ pub fn explain(
     let versions = [base, &derived.function];
     let [base, opt] = NamedVersion::pair(module, versions, &derived.log, question.lines);
     let told = Told { base, opt, history };
-    let found = [&told.base, &told.opt].map(|version| point::find(version, question.point));
-    if found == [None, None] {
-        let near = point::near(&[&told.base, &told.opt], question.point);
-        return Err(NoSuchPoint { asked: shortened(question.point, SHOWN), near });
-    }
     let index = AnswerIndex::new(&told, certified, question.level);
-    let answer = |heading: &Side| {
-        let teller = index.teller(*heading);
-        match (found[*heading as usize], found[heading.other() as usize]) {
-            (Some(point), _) => teller.answer(point),
-            // The place may lie beyond the end of a block that the passes shortened. The source
-            // version may still have the instruction at another place.
-            (None, Some(point)) if teller.has_same(question.point, point) => teller.answer(point),
-            (None, elsewhere) => {
-                teller.absent(question.point, elsewhere.expect("one version has it"))
+    answers(&told, question, |heading, found| {
+        let teller = index.teller(heading);
+        match found {
+            Found::Here(point) => teller.answer(point),
+            Found::Elsewhere(point) => {
+                absent(&told, [teller.from, teller.to], heading, question.point, point)
             }
         }
+    })
+}
+
+/// The place of the point of a question.
+enum Found {
+    /// The source version has the point.
+    Here(Point),
+    /// Only the target version has it.
+    Elsewhere(Point),
+}
+
+/// The answers to a question about two versions, one per direction.
+///
+/// # Errors
+/// If neither version has the point.
+fn answers(
+    told: &Told<'_>,
+    question: Question<'_>,
+    answer: impl Fn(Side, Found) -> PointAnswer,
+) -> Result<Vec<PointAnswer>, NoSuchPoint> {
+    let (versions, asked) = ([&told.base, &told.opt], question.point);
+    let found = versions.map(|version| point::find(version, asked));
+    if found == [None, None] {
+        let near = point::near(&versions, asked);
+        return Err(NoSuchPoint { asked: shortened(asked, SHOWN), near });
+    }
+    // The place may lie beyond the end of a block that the passes shortened. The source version may
+    // still have the instruction at another place. A name of a value does not count: the
+    // instruction may define another value in this version.
+    let has_same = |heading: Side, point: Point| {
+        let version = versions[heading as usize].version;
+        !asked.trim_start().starts_with('%') && version.has_inst(point.inst())
     };
-    Ok(question.headings.iter().map(answer).collect())
+    let place = |heading: Side| match (found[heading as usize], found[heading.other() as usize]) {
+        (Some(point), _) => Found::Here(point),
+        (None, Some(point)) if has_same(heading, point) => Found::Here(point),
+        (None, elsewhere) => Found::Elsewhere(elsewhere.expect("one version has it")),
+    };
+    Ok(question.headings.iter().map(|heading| answer(*heading, place(*heading))).collect())
 }
 
 /// One of the two versions, with its name in answers.
@@ -240,16 +268,6 @@ impl Teller<'_, '_> {
         }
     }
 
-    fn direction(&self) -> &'static str {
-        self.heading.direction()
-    }
-
-    /// Whether the source version has the instruction that `asked` denotes in the other version. A
-    /// name of a value does not count: the instruction may define another value in this version.
-    fn has_same(&self, asked: &str, point: Point) -> bool {
-        !asked.trim_start().starts_with('%') && self.from.version.version.has_inst(point.inst())
-    }
-
     /// The entry used at a level, and the level of its mapping: the level itself or the nearest
     /// lower level with an entry.
     fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
@@ -276,12 +294,13 @@ impl Teller<'_, '_> {
             }
         }
         PointAnswer {
-            direction: self.direction(),
+            direction: self.heading.direction(),
             status,
             point: Some(self.from.place(point)),
             entry,
             why,
             levels,
+            inlined: None,
         }
     }
 
@@ -317,19 +336,24 @@ impl Teller<'_, '_> {
             why_unreachable(self.told, self.from, point, self.index.graph(self.heading)),
         )
     }
+}
 
-    /// The answer for a point of the target version that the source version lacks.
-    fn absent(&self, asked: &str, elsewhere: Point) -> PointAnswer {
-        let why = why_absent(self.told, [self.from, self.to], asked, elsewhere);
-        let levels = PerLevel::default();
-        PointAnswer {
-            direction: self.direction(),
-            status: PointStatus::Absent,
-            point: None,
-            entry: None,
-            why: Some(why),
-            levels,
-        }
+/// The answer for a point of the target version that the source version lacks.
+fn absent(
+    told: &Told<'_>,
+    versions: [Shown<'_>; 2],
+    heading: Side,
+    asked: &str,
+    elsewhere: Point,
+) -> PointAnswer {
+    PointAnswer {
+        direction: heading.direction(),
+        status: PointStatus::Absent,
+        point: None,
+        entry: None,
+        why: Some(why_absent(told, versions, asked, elsewhere)),
+        levels: PerLevel::default(),
+        inlined: None,
     }
 }
 
@@ -394,8 +418,8 @@ fn why_absent(told: &Told<'_>, [from, to]: [Shown<'_>; 2], asked: &str, elsewher
     because(told, "absent", text, blame)
 }
 
-/// An entry from one version to another. `since` finds the first action on a value, and `stands`
-/// the place of a replayed store.
+/// An entry from one version of a function to another. `since` finds the first action on a value,
+/// and `stands` the place of a replayed store.
 fn shown_entry(
     [from, to]: [Shown<'_>; 2],
     level: Level,
@@ -403,25 +427,54 @@ fn shown_entry(
     since: impl Fn(Value) -> Option<PassAction>,
     stands: impl Fn(Inst) -> PointPlace,
 ) -> ExplainedEntry {
-    let replay = entry
-        .replays
-        .iter()
-        .map(|replay| Replayed { code: from.version.replay(replay), stands: stands(replay.inst) });
-    let set = entry.assigns.iter().filter(|a| !a.is_identity()).map(|assign| SetValue {
+    let mut landing = shown_landing([from, to], FramePlace::Before(entry.target), &entry.assigns);
+    for (set, assign) in landing.set.iter_mut().zip(&entry.assigns).filter(|(set, _)| !set.same) {
+        set.since = since(assign.value);
+    }
+    let mut shown = shown_code(from, entry, vec![landing]);
+    for (shown, replay) in shown.replay.iter_mut().zip(&entry.replays) {
+        shown.stands = Some(stands(replay.inst));
+    }
+    ExplainedEntry { level: Some(level.name().to_owned()), ..shown }
+}
+
+/// The code of an entry, and its landings.
+fn shown_code(from: Shown<'_>, entry: &Entry, landings: Vec<ExplainedLanding>) -> ExplainedEntry {
+    let replay = entry.replays.iter().map(|replay| from.version.replay(replay));
+    ExplainedEntry {
+        level: None,
+        landings,
+        compute: computed(from, &entry.steps),
+        replay: replay.map(|code| Replayed { code, stands: None }).collect(),
+        reads: from.values(entry.requires.iter().copied()),
+        kept: kept(from, &entry.kept),
+    }
+}
+
+/// An activation that an entry lands in.
+fn shown_landing(
+    [from, to]: [Shown<'_>; 2],
+    at: FramePlace,
+    assigns: &[Assign],
+) -> ExplainedLanding {
+    let set = assigns.iter().map(|assign| SetValue {
         value: to.version.text.value(assign.value),
         from: from.version.operand(assign.from),
         defined: to.defined(assign.value),
-        since: since(assign.value),
+        same: assign.is_identity(),
+        since: None,
     });
-    ExplainedEntry {
-        target: to.place(entry.target),
-        level: level.name().to_owned(),
-        compute: computed(from, &entry.steps),
-        replay: replay.collect(),
+    let function = to.version.version;
+    let awaits: &[Value] = match at {
+        FramePlace::Before(_) => &[],
+        FramePlace::Within(call) => &function.inst(call).results,
+    };
+    let waits = matches!(at, FramePlace::Within(_));
+    let place = to.place(Point::before(at.inst()));
+    ExplainedLanding {
+        at: ActivationPlace { function: function.name().to_owned(), waits, place },
         set: set.collect(),
-        same: to.values(entry.assigns.iter().filter(|a| a.is_identity()).map(|a| a.value)),
-        reads: from.values(entry.requires.iter().copied()),
-        kept: kept(from, &entry.kept),
+        awaits: to.values(awaits.iter().copied()),
     }
 }
 
@@ -430,10 +483,9 @@ fn computed(from: Shown<'_>, steps: &[Step]) -> Vec<Computed> {
     let step = |(index, step): (usize, &Step)| Computed {
         name: format!("${index}"),
         code: from.version.step(step),
-        meaning: if step.opcode == Opcode::Const {
-            "A constant."
-        } else {
-            step.opcode.summary().trim()
+        meaning: match step.opcode {
+            Opcode::Const => "A constant.",
+            opcode => opcode.summary().trim(),
         },
     };
     steps.iter().enumerate().map(step).collect()

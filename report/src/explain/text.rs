@@ -3,8 +3,8 @@
 use crate::WIDTH;
 use crate::listing::LABEL;
 use crate::schema::{
-    Computed, ExplainedEntry, Explanation, Kept, LEVELS, PassAction, PointAnswer, PointPlace,
-    PointStatus, TestedBlame, UnprovedPlace, Why,
+    ActivationPlace, EntryPrice, ExplainedEntry, ExplainedLanding, Explanation, LEVELS, PassAction,
+    PointAnswer, PointPlace, PointStatus, SetValue, TestedBlame, UnprovedPlace, Why,
 };
 use crate::table::{shortened, wrapped};
 
@@ -18,9 +18,12 @@ pub fn text(explanation: &Explanation) -> String {
     };
     lines.words("pipeline", &pipeline);
     lines.field("level", &explanation.level);
-    for (at, g) in explanation.given_up.iter().enumerate() {
+    for (at, g) in explanation.given_up.iter().flatten().enumerate() {
         let label = if at == 0 { "given up" } else { "" };
         lines.words(label, &format!("{}/{}, a{} {}", g.pass, g.rule, g.action, g.text));
+    }
+    if let Some(calls) = explanation.calls {
+        lines.field("inlined", &counted(calls as usize, "call", "calls"));
     }
     for answer in &explanation.answers {
         lines.blank();
@@ -85,21 +88,67 @@ impl TextLines {
 }
 
 fn answer_lines(answer: &PointAnswer, lines: &mut TextLines) {
-    let (heading, to) = match answer.direction {
-        "forward" => ("base to opt", "the optimized version"),
-        _ => ("opt to base", "the base"),
+    let (heading, to) = match (answer.direction, &answer.inlined) {
+        ("forward", _) => ("base to opt", "the optimized version"),
+        (_, None) => ("opt to base", "the base"),
+        (_, Some(_)) => ("opt to frames", "the base"),
     };
+    let (code_of, step) = match &answer.inlined {
+        Some(inlined) => (inlined.code_of.as_slice(), inlined.step),
+        None => (&[][..], None),
+    };
+    let is_absent = answer.status == PointStatus::Absent;
     lines.heading(heading);
     if let Some(point) = &answer.point {
         place("from", point, lines);
+    }
+    if !is_absent {
+        code_lines(code_of, lines);
     }
     if let Some(entry) = &answer.entry {
         entry_lines(entry, lines);
     }
     if let Some(why) = &answer.why {
+        // The missing value belongs to the version that the step leads to.
+        let to = match step {
+            Some("base to cleaned") => "the cleaned version",
+            Some("cleaned to copy" | "opt to copy") => "the copy",
+            Some("copy to opt") => "the optimized version",
+            _ => to,
+        };
         why_lines(answer.status, why, to, lines);
     }
+    if is_absent {
+        code_lines(code_of, lines);
+    }
+    if let Some(step) = step {
+        let ends = step.split(" to ").map(|name| match name {
+            "opt" => "the optimized version",
+            "cleaned" => "the cleaned version",
+            "copy" => "the copy with inlined code",
+            "frames" => "the frames",
+            _ => "the base",
+        });
+        let ends: Vec<&str> = ends.collect();
+        lines.words("lost", &format!("between {}", ends.join(" and ")));
+    }
     levels(answer, lines);
+}
+
+/// The activations that a point stands for: its code, and the calls that contain it. A single
+/// activation is the function itself, and is not printed.
+fn code_lines(activations: &[ActivationPlace], lines: &mut TextLines) {
+    let inlined = if activations.len() > 1 { activations } else { &[] };
+    for (number, activation) in inlined.iter().enumerate() {
+        activation_line(if number == 0 { "code of" } else { "called at" }, activation, lines);
+    }
+}
+
+/// An activation and its current instruction, on one line if both fit.
+fn activation_line(label: &str, activation: &ActivationPlace, lines: &mut TextLines) {
+    let at = &activation.place;
+    let name = shortened(&activation.function, WIDTH / 2);
+    place(label, &PointPlace { at: format!("@{name} {}", at.at), ..at.clone() }, lines);
 }
 
 pub(super) fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
@@ -115,72 +164,116 @@ pub(super) fn place(label: &str, place: &PointPlace, lines: &mut TextLines) {
 }
 
 pub(super) fn entry_lines(entry: &ExplainedEntry, lines: &mut TextLines) {
-    place("to", &entry.target, lines);
-    steps_lines(&entry.compute, lines);
-    for (number, replay) in entry.replay.iter().enumerate() {
-        let label = if number == 0 { "replay" } else { "" };
-        lines.code(
-            label,
-            &replay.code,
-            &format!("there: {} {}", replay.stands.at, replay.stands.text),
-        );
+    let first = |number: usize, label| if number == 0 { label } else { "" };
+    if let Some(target) = entry.target() {
+        place("to", &target.at.place, lines);
     }
-    for (number, set) in entry.set.iter().enumerate() {
-        let label = if number == 0 { "set" } else { "" };
-        lines.code(
-            label,
-            &format!("{} = {}", set.value, set.from),
-            &format!("there: {}", set.defined),
-        );
+    for (number, step) in entry.compute.iter().enumerate() {
+        let code = format!("{} = {}", step.name, step.code);
+        lines.code(first(number, "compute"), &code, step.meaning);
+    }
+    for (number, replay) in entry.replay.iter().enumerate() {
+        let label = first(number, "replay");
+        match &replay.stands {
+            Some(place) => {
+                lines.code(label, &replay.code, &format!("there: {} {}", place.at, place.text));
+            }
+            None => lines.field(label, &replay.code),
+        }
+    }
+    let mut price = entry.price();
+    match entry.target() {
+        Some(target) => {
+            let (same, set): (Vec<_>, Vec<_>) = target.set.iter().partition(|set| set.same);
+            set_lines("set", &set, lines);
+            if !same.is_empty() {
+                lines.words("unchanged", &names(&same));
+            }
+            price.values = set.len() as u64;
+        }
+        None => {
+            for (number, landing) in entry.landings.iter().enumerate() {
+                activation_line(if number == 0 { "to" } else { "within" }, &landing.at, lines);
+                landing_lines(landing, lines);
+            }
+        }
+    }
+    for (number, kept) in entry.kept.iter().enumerate() {
+        lines.code(first(number, "keep"), &kept.value, &format!("here: {}", kept.defined));
+    }
+    lines.words("cost", &cost(price, entry.target().is_some()));
+}
+
+fn names(set: &[&SetValue]) -> String {
+    set.iter().map(|set| set.value.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn set_lines(label: &str, set: &[&SetValue], lines: &mut TextLines) {
+    for (number, set) in set.iter().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        let code = format!("{} = {}", set.value, set.from);
+        lines.code(label, &code, &format!("there: {}", set.defined));
         if let Some(done) = &set.since {
             lines.below(&format!("  {} {} (a{})", done.pass, done.words, done.number));
         }
     }
-    if !entry.same.is_empty() {
-        lines.words("unchanged", &entry.same.join(" "));
-    }
-    kept_lines(&entry.kept, lines);
-    lines.words("cost", &cost(entry));
 }
 
-pub(super) fn steps_lines(steps: &[Computed], lines: &mut TextLines) {
-    for (number, step) in steps.iter().enumerate() {
-        let label = if number == 0 { "compute" } else { "" };
-        lines.code(label, &format!("{} = {}", step.name, step.code), step.meaning);
+/// The values that an activation gets. Values of the same name are listed together.
+fn landing_lines(landing: &ExplainedLanding, lines: &mut TextLines) {
+    let (same, others): (Vec<_>, Vec<_>) =
+        landing.set.iter().partition(|set| set.value == set.from);
+    set_lines("  gets", &others, lines);
+    if !same.is_empty() {
+        let label = if others.is_empty() { "  gets" } else { "" };
+        lines.words(label, &format!("{}, of the same names", names(&same)));
     }
-}
-
-pub(super) fn kept_lines(kept: &[Kept], lines: &mut TextLines) {
-    for (number, kept) in kept.iter().enumerate() {
-        let label = if number == 0 { "keep" } else { "" };
-        lines.code(label, &kept.value, &format!("here: {}", kept.defined));
+    if landing.set.is_empty() {
+        lines.words("  gets", "no values");
+    }
+    if !landing.awaits.is_empty() {
+        lines.words("  awaits", &landing.awaits.join(" "));
     }
 }
 
 /// A count and what is counted.
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
+fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The cost of an entry, in words.
-fn cost(entry: &ExplainedEntry) -> String {
-    let operations = counted(entry.compute.len(), "operation", "operations");
-    let copies = counted(entry.set.len(), "copy", "copies");
-    let arguments = entry.kept.iter().filter(|kept| kept.argument).count();
-    let values = entry.kept.len() - arguments;
-    let stores = counted(entry.replay.len(), "write", "writes");
-    let run = match (entry.compute.len(), entry.replay.len(), entry.set.len()) {
-        (0, 0, 0) => "nothing to run".to_owned(),
-        (0, 0, _) => format!("{copies} per transition"),
-        (_, 0, _) => format!("{operations} and {copies} per transition"),
-        (0, _, _) => format!("{stores} and {copies} per transition"),
-        _ => format!("{operations}, {stores} and {copies} per transition"),
+/// The price of a transition, in words. Values are copies if the entry has a single landing.
+fn cost(price: EntryPrice, single: bool) -> String {
+    let EntryPrice { activations, operations, writes, values, kept, kept_args } = price;
+    let copies = single && operations + writes + values > 0;
+    let parts = [
+        (operations, operations > 0, ["operation", "operations"]),
+        (writes, writes > 0, ["write", "writes"]),
+        (
+            values,
+            values > 0 || copies,
+            if single { ["copy", "copies"] } else { ["value", "values"] },
+        ),
+    ];
+    let parts = parts.into_iter().filter(|(_, shown, _)| *shown);
+    let parts: Vec<String> =
+        parts.map(|(count, _, [one, many])| counted(count as usize, one, many)).collect();
+    let run = match parts.split_last() {
+        None => "nothing to run".to_owned(),
+        Some((last, [])) => format!("{last} per transition"),
+        Some((last, rest)) => format!("{} and {last} per transition", rest.join(", ")),
     };
-    format!("{run}; {}", kept_words(values, arguments))
+    let kept = kept_words(kept as usize, kept_args as usize);
+    match single {
+        true => format!("{run}; {kept}"),
+        false => {
+            let activations = counted(activations as usize, "activation", "activations");
+            format!("{activations}, {run}; {kept}")
+        }
+    }
 }
 
 /// The kept values and arguments of an entry, in words.
-pub(super) fn kept_words(values: usize, arguments: usize) -> String {
+fn kept_words(values: usize, arguments: usize) -> String {
     match (values, arguments) {
         (0, 0) => "no kept values".to_owned(),
         (values, 0) => {
@@ -203,7 +296,7 @@ pub(super) fn kept_words(values: usize, arguments: usize) -> String {
     }
 }
 
-pub(super) fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
+fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
     match status {
         PointStatus::None | PointStatus::Unproved => {
             lines.words("to", &format!("no entry: {}", why.text))

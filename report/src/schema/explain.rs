@@ -3,6 +3,7 @@
 use super::PerLevel;
 use crate::source::Line;
 use derive::driver::GivenUp;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// The explanation of one point.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -21,14 +22,23 @@ pub struct Explanation {
     pub level: String,
     /// The point, as the user wrote it.
     pub asked: String,
-    /// The rewrites that the optimized version lacks, so that entries hold.
-    pub given_up: Vec<GivenUp>,
+    /// The rewrites that the optimized version lacks, so that entries hold. JSON has no such key
+    /// for a version with inlined code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<Vec<GivenUp>>,
+    /// The number of calls that inlined code replaces. JSON has this key only for a version with
+    /// inlined code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
     /// The answers, one per requested direction, forward first.
     pub answers: Vec<PointAnswer>,
 }
 
 /// The answer for one direction.
-#[derive(Clone, Debug, serde::Serialize)]
+///
+/// About a version with inlined code, JSON also has the keys of [`InlinedPoint`] and no `levels`.
+/// There the entry out of the version stands under the key `frames`, and `entry` is `null`.
+#[derive(Clone, Debug)]
 pub struct PointAnswer {
     /// `forward`, from the base to the optimized version, or `backward`.
     pub direction: &'static str,
@@ -44,6 +54,44 @@ pub struct PointAnswer {
     /// `osier report`. All are `null` if the source version lacks the point or the point is
     /// unreachable.
     pub levels: PerLevel<bool>,
+    /// What an answer about a version with inlined code adds.
+    pub inlined: Option<InlinedPoint>,
+}
+
+impl Serialize for PointAnswer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let PointAnswer { direction, status, point, entry, why, levels, inlined } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("direction", direction)?;
+        map.serialize_entry("status", status)?;
+        map.serialize_entry("point", point)?;
+        if let Some(InlinedPoint { code_of, step }) = inlined {
+            map.serialize_entry("code_of", code_of)?;
+            let under = |leaves| entry.as_ref().filter(|entry| entry.level.is_none() == leaves);
+            map.serialize_entry("entry", &under(false))?;
+            map.serialize_entry("frames", &under(true))?;
+            map.serialize_entry("why", why)?;
+            map.serialize_entry("step", step)?;
+        } else {
+            map.serialize_entry("entry", entry)?;
+            map.serialize_entry("why", why)?;
+            map.serialize_entry("levels", levels)?;
+        }
+        map.end()
+    }
+}
+
+/// What an answer about a version with inlined code adds.
+#[derive(Clone, Debug, Default)]
+pub struct InlinedPoint {
+    /// The activations that the point stands for: the inlined function before an instruction, then
+    /// its callers within their calls, outermost last. Empty for a point of the base, and if no
+    /// code of the copy follows in the block of the point.
+    pub code_of: Vec<ActivationPlace>,
+    /// The versions between which the transition is lost: `base to cleaned`, `cleaned to base`,
+    /// `copy to opt`, `opt to copy`, or `cleaned to copy` and `copy to frames` for the steps across
+    /// the copy. `null` if the point has an entry or the source version lacks it.
+    pub step: Option<&'static str>,
 }
 
 /// The status of a point.
@@ -62,55 +110,6 @@ pub enum PointStatus {
     Absent,
 }
 
-/// The explanation of one point of a version with inlined code, or of its base.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct InliningExplanation {
-    /// [`super::SCHEMA`].
-    pub schema: u32,
-    /// The path of the program in the form in which the user gave it.
-    pub path: String,
-    /// The name of the function.
-    pub function: String,
-    /// The name that the function has in the source. `null` if it is not known.
-    pub source_name: Option<String>,
-    /// The passes, in order.
-    pub pipeline: Vec<String>,
-    /// The level of the mappings.
-    pub level: String,
-    /// The point, as the user wrote it.
-    pub asked: String,
-    /// The number of calls that inlined code replaces.
-    pub calls: u64,
-    /// The answers, one per requested direction, forward first.
-    pub answers: Vec<InlinedAnswer>,
-}
-
-/// The answer for one direction.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct InlinedAnswer {
-    /// `forward`, from the base to the optimized version, or `backward`, out of the optimized
-    /// version.
-    pub direction: &'static str,
-    /// The status of the point.
-    pub status: PointStatus,
-    /// The point. `null` if the source version lacks it.
-    pub point: Option<PointPlace>,
-    /// The activations that the point stands for: the inlined function before an instruction, then
-    /// its callers within their calls, outermost last. Empty for a point of the base, and if no
-    /// code of the copy follows in the block of the point.
-    pub code_of: Vec<ActivationPlace>,
-    /// The entry of the direction `forward`. `null` without an entry, and for `backward`.
-    pub entry: Option<ExplainedEntry>,
-    /// The entry of the direction `backward`. `null` without an entry, and for `forward`.
-    pub frames: Option<ExplainedFrames>,
-    /// The reason why the point has no entry. `null` if it has one.
-    pub why: Option<Why>,
-    /// The versions between which the transition is lost: `base to cleaned`, `cleaned to base`,
-    /// `copy to opt`, `opt to copy`, or `cleaned to copy` and `copy to frames` for the steps across
-    /// the copy. `null` if the point has an entry or the source version lacks it.
-    pub step: Option<&'static str>,
-}
-
 /// A place in the base of a function.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct ActivationPlace {
@@ -124,27 +123,9 @@ pub struct ActivationPlace {
     pub place: PointPlace,
 }
 
-/// An entry into activations.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct ExplainedFrames {
-    /// The activations, the innermost first.
-    pub frames: Vec<ExplainedFrame>,
-    /// The steps of the compensation code, in order.
-    pub compute: Vec<Computed>,
-    /// The replayed stores, in order: the operation with its operands.
-    pub replay: Vec<String>,
-    /// The values of the optimized version that the entry requires.
-    pub reads: Vec<String>,
-    /// The kept values: required values that are not live at the point.
-    pub kept: Vec<Kept>,
-    /// The price of the transition: the steps, the replayed stores and the values given to
-    /// activations.
-    pub price: FramesPrice,
-}
-
-/// The parts of the price of an entry into activations.
+/// The parts of the price of a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct FramesPrice {
+pub struct EntryPrice {
     /// The activations.
     pub activations: u64,
     /// The steps.
@@ -159,27 +140,16 @@ pub struct FramesPrice {
     pub kept_args: u64,
 }
 
-/// One activation and the values that it gets.
+/// One activation that an entry leads to, and the values that it gets.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct ExplainedFrame {
+pub struct ExplainedLanding {
     /// The activation.
     #[serde(flatten)]
     pub at: ActivationPlace,
     /// The values that it gets, all at once.
-    pub set: Vec<FrameValue>,
+    pub set: Vec<SetValue>,
     /// The values that the activation will get from the call within which it waits.
     pub awaits: Vec<String>,
-}
-
-/// A value of an activation and its assignment.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct FrameValue {
-    /// The name of the value, in its function.
-    pub value: String,
-    /// The assigned operand: a value of the optimized version or the result of a step.
-    pub from: String,
-    /// The definition of the value in its function.
-    pub defined: String,
 }
 
 /// A point of one version.
@@ -197,26 +167,82 @@ pub struct PointPlace {
     pub text: String,
 }
 
-/// An entry.
-#[derive(Clone, Debug, serde::Serialize)]
+/// An entry. JSON shows the landing of an entry between two versions of a function as the keys
+/// `target`, `set` and `same`. An entry out of a version with inlined code has the keys `frames`
+/// (its landings) and `price` instead, and no `level`.
+#[derive(Clone, Debug)]
 pub struct ExplainedEntry {
-    /// The landing point.
-    pub target: PointPlace,
-    /// The level whose mapping has the entry: the requested level or a lower one.
-    pub level: String,
+    /// The level whose mapping has the entry: the requested level or a lower one. `None` for an
+    /// entry out of a version with inlined code.
+    pub level: Option<String>,
+    /// The activations that the entry leads to, the innermost first.
+    pub landings: Vec<ExplainedLanding>,
     /// The steps of the compensation code, in order.
     pub compute: Vec<Computed>,
-    /// The replayed stores, in order: stores of the target version that the source version has not
-    /// executed. They follow the steps.
+    /// The replayed stores, in order: stores that the source version has not executed. They follow
+    /// the steps.
     pub replay: Vec<Replayed>,
-    /// The values that the entry then assigns, all at once.
-    pub set: Vec<SetValue>,
-    /// The values that the entry assigns from the value of the same id.
-    pub same: Vec<String>,
     /// The values of the source version that the entry requires.
     pub reads: Vec<String>,
     /// The kept values: required values that are not live at the point.
     pub kept: Vec<Kept>,
+}
+
+impl ExplainedEntry {
+    /// The landing of an entry between two versions of a function. `None` for an entry out of a
+    /// version with inlined code.
+    pub fn target(&self) -> Option<&ExplainedLanding> {
+        self.landings.first().filter(|_| self.level.is_some())
+    }
+
+    /// The price of the transition.
+    pub fn price(&self) -> EntryPrice {
+        let kept_args = self.kept.iter().filter(|kept| kept.argument).count();
+        EntryPrice {
+            activations: self.landings.len() as u64,
+            operations: self.compute.len() as u64,
+            writes: self.replay.len() as u64,
+            values: self.landings.iter().map(|landing| landing.set.len() as u64).sum(),
+            kept: (self.kept.len() - kept_args) as u64,
+            kept_args: kept_args as u64,
+        }
+    }
+}
+
+impl Serialize for ExplainedEntry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(ExplainedLanding { at, set, .. }) = self.target() {
+            let others = set.iter().filter(|set| !set.same);
+            let others = others.map(|set| SetSince { set, since: set.since.as_ref() });
+            let same = set.iter().filter(|set| set.same).map(|set| set.value.as_str());
+            map.serialize_entry("target", &at.place)?;
+            map.serialize_entry("level", &self.level)?;
+            map.serialize_entry("compute", &self.compute)?;
+            map.serialize_entry("replay", &self.replay)?;
+            map.serialize_entry("set", &others.collect::<Vec<_>>())?;
+            map.serialize_entry("same", &same.collect::<Vec<_>>())?;
+            map.serialize_entry("reads", &self.reads)?;
+            map.serialize_entry("kept", &self.kept)?;
+        } else {
+            let replay: Vec<&str> = self.replay.iter().map(|replay| replay.code.as_str()).collect();
+            map.serialize_entry("frames", &self.landings)?;
+            map.serialize_entry("compute", &self.compute)?;
+            map.serialize_entry("replay", &replay)?;
+            map.serialize_entry("reads", &self.reads)?;
+            map.serialize_entry("kept", &self.kept)?;
+            map.serialize_entry("price", &self.price())?;
+        }
+        map.end()
+    }
+}
+
+/// An assignment of an entry between two versions of a function.
+#[derive(serde::Serialize)]
+struct SetSince<'a> {
+    #[serde(flatten)]
+    set: &'a SetValue,
+    since: Option<&'a PassAction>,
 }
 
 /// A step of compensation code.
@@ -235,20 +261,24 @@ pub struct Computed {
 pub struct Replayed {
     /// The operation and its operands: values of the source version or results of steps.
     pub code: String,
-    /// The place of the store in the target version.
-    pub stands: PointPlace,
+    /// The place of the store in the target version. `None` out of a version with inlined code.
+    pub stands: Option<PointPlace>,
 }
 
-/// A value of the target version and its assignment.
+/// A value of an activation and its assignment.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct SetValue {
-    /// The name of the value.
+    /// The name of the value, in its function.
     pub value: String,
     /// The assigned operand: a value of the source version or the result of a step.
     pub from: String,
-    /// The definition of the value in the target version.
+    /// The definition of the value in its function.
     pub defined: String,
+    /// Whether the operand is the value of the same id.
+    #[serde(skip)]
+    pub same: bool,
     /// The first action that concerns the value, or `null`.
+    #[serde(skip)]
     pub since: Option<PassAction>,
 }
 
