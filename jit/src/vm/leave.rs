@@ -1,6 +1,6 @@
 //! Exits through OSR points without a resolved target: a helper decides where control continues.
 
-use super::action::{Action, PointLink};
+use super::action::{Action, LinkError, PointLink};
 use super::interpret::{self, NestedEnd};
 use super::state::RunAccess;
 use super::state::VmState;
@@ -10,6 +10,7 @@ use crate::version::{Continuation, Version};
 use check::Checked;
 use ir::Value;
 use resume::Condition;
+use std::cell::Cell;
 use std::sync::Arc;
 use transition::mapping::Mapping;
 
@@ -114,10 +115,22 @@ pub(super) fn reader<'a>(
     number: usize,
     values: &'a [u64],
 ) -> impl Fn(Value) -> u64 + 'a {
-    let kept = &version.points[number].values;
+    let find = finder(&version.points[number].values);
+    move |value| values[find(value).expect("jit: an action reads values of its point alone")]
+}
+
+/// Finds values in a list. Each search begins behind the value found last, so values in the order
+/// of the list cost linear time together. Points and continuations list values in ascending order,
+/// if the embedder chooses no other.
+fn finder(list: &[Value]) -> impl Fn(Value) -> Option<usize> + '_ {
+    let next = Cell::new(0);
     move |value| {
-        let at = kept.iter().position(|v| *v == value);
-        values[at.expect("jit: an action reads values of its point alone")]
+        let (before, behind) = list.split_at(next.get());
+        let is = |other: &Value| *other == value;
+        let ahead = behind.iter().position(is).map(|at| before.len() + at);
+        let at = ahead.or_else(|| before.iter().position(is))?;
+        next.set(at + 1);
+        Some(at)
     }
 }
 
@@ -143,32 +156,35 @@ impl VmState {
         continuation: &Arc<Continuation>,
         values: &[u64],
     ) -> Result<u64, RunStop> {
-        self.enterable(version, number, continuation)?;
-        let read = reader(version, number, values);
-        let taken: Vec<u64> = continuation.requires.iter().map(|value| read(*value)).collect();
-        self.view.fill_buffer(&taken);
+        let inputs = self.inputs(version, number, continuation, values);
+        let inputs = inputs.map_err(|error| RunStop::Failed(RunError::Link(error)))?;
+        self.view.fill_buffer(&inputs);
         Ok(self.table.keep(&continuation.code).addr() as u64)
     }
 
-    /// Checks that the continuation given for an open point fits the point and this machine.
-    fn enterable(
+    /// The inputs of the continuation given for an open point.
+    ///
+    /// # Errors
+    /// The misfit, if the continuation does not fit the point and this machine.
+    fn inputs(
         &self,
         version: &Version,
         number: usize,
         continuation: &Continuation,
-    ) -> Result<(), RunStop> {
+        values: &[u64],
+    ) -> Result<Vec<u64>, LinkError> {
         let point = &version.points[number];
-        let refused = |error| Err(RunStop::Failed(RunError::Link(error)));
         if continuation.source() != (version.key, point.at)
             || continuation.target.func != version.func
         {
-            return refused(super::LinkError::OtherVersion { number });
+            return Err(LinkError::OtherVersion { number });
         }
-        if let Some(value) =
-            continuation.requires.iter().find(|value| !point.values.contains(value))
-        {
-            return refused(super::LinkError::Missing { number, value: *value });
-        }
-        if self.may_enter(continuation) { Ok(()) } else { refused(super::LinkError::NotAdopted) }
+        let find = finder(&point.values);
+        let input = |value: &Value| match find(*value) {
+            Some(at) => Ok(values[at]),
+            None => Err(LinkError::Missing { number, value: *value }),
+        };
+        let inputs = continuation.requires.iter().map(input).collect::<Result<_, _>>()?;
+        if self.may_enter(continuation) { Ok(inputs) } else { Err(LinkError::NotAdopted) }
     }
 }
