@@ -1,8 +1,8 @@
 //! The operations of the embedder on a machine while its run waits for the embedder.
 
+use super::call;
 use super::embedder::{Callback, CallbackEnd, Embedder};
-use super::enter::{self, Contents};
-use super::native;
+use super::osr_entry::{self, Contents};
 use super::state::RunAccess;
 use super::stop::{RunError, RunStop};
 use super::tiering::{HotLoop, Tier};
@@ -96,7 +96,7 @@ impl Callback<'_> {
         if let Some(stop) = &self.access.run().ended {
             return Err(RunStop::clone(stop).into());
         }
-        self.nested(embedder, func, |access| native::run_called(access, func, args))
+        self.nested(embedder, func, |access| call::run_called(access, func, args))
     }
 
     /// Continues a function of the embedder's interpreter in native code, as [`super::Vm::enter`]
@@ -113,7 +113,7 @@ impl Callback<'_> {
         if let Some(stop) = &self.access.run().ended {
             return Err(RunStop::clone(stop).into());
         }
-        self.nested(embedder, place.func, |access| enter::enter(access, place, contents))
+        self.nested(embedder, place.func, |access| osr_entry::enter(access, place, contents))
     }
 
     /// Continues in a function, in a run nested in this run. If the nested run ends early, the

@@ -4,7 +4,7 @@ use super::embedder::{
     CallbackCause, CallbackEnd, DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot,
     stuck,
 };
-use super::leave::reader;
+use super::osr_exit::reader;
 use super::state::RunAccess;
 use super::stop::{RunError, RunStop};
 use crate::version::Version;

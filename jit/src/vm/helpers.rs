@@ -9,7 +9,7 @@ use super::native;
 use super::state::VmState;
 use super::state::{RunAccess, RunEnding};
 use super::stop::RunStop;
-use super::{interpret, leave, outside, supply};
+use super::{imports, interpret, lazy_bodies, osr_exit};
 use crate::context::{Context, Helpers, LAZY_DONE};
 use crate::sys::enter::{HelperStatus, guard};
 use crate::sys::frames::NativeFrames;
@@ -134,13 +134,13 @@ extern "C" fn call_lazy(context: *mut Context, returns_to: u64) -> u64 {
         // The embedder, the tiering and the interpreter may use the buffer.
         let args = state.view.buffer[..count].to_vec();
         if state.modules.is_imported(func) {
-            let results = outside::call(access, func, &args)?;
+            let results = imports::call(access, func, &args)?;
             access.state().view.fill_buffer(&results);
             return Ok(LAZY_DONE);
         }
         if state.machine.awaits_body(func) {
             let site = state.call_site(returns_to as usize, func);
-            supply::provide(access, func, &site)?;
+            lazy_bodies::provide(access, func, &site)?;
         }
         if let Some(code) = native::demand(access, func)? {
             return Ok(code.entry().addr() as u64);
@@ -201,7 +201,7 @@ extern "C" fn describe(context: *mut Context, frame: *const ExitFrame) -> i64 {
 extern "C" fn leave_through(context: *mut Context) -> u64 {
     address(context, |access| {
         let cell = access.state().view.context().pending.get() as usize;
-        leave::leave(access, cell).map_err(RunEnding::Known)
+        osr_exit::leave(access, cell).map_err(RunEnding::Known)
     })
 }
 

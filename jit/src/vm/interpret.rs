@@ -5,7 +5,7 @@ use super::entrance::Ascent;
 use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
-use super::{native, outside, supply};
+use super::{call, imports, lazy_bodies, native};
 use crate::error::ContinueError;
 use check::CheckedEntry;
 use interp::{
@@ -95,7 +95,7 @@ fn enters(access: &mut RunAccess<'_>, func: Func, args: &[u64]) -> Result<bool, 
     else {
         return Ok(false);
     };
-    supply::provide(access, func, &site)?;
+    lazy_bodies::provide(access, func, &site)?;
     let state = access.state();
     if state.table.installed(func).is_some() {
         return Ok(false);
@@ -113,9 +113,9 @@ fn called(access: &mut RunAccess<'_>, func: Func, args: &[u64]) -> Result<Vec<u6
     let state = access.state();
     match state.machine.awaited() {
         Some((_, site)) if state.modules.is_imported(func) => {
-            outside::call_at(access, func, args, site)
+            imports::call_at(access, func, args, site)
         }
-        _ => native::run_called(access, func, args),
+        _ => call::run_called(access, func, args),
     }
 }
 

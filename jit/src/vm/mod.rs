@@ -39,30 +39,31 @@
 mod action;
 mod block;
 mod bound;
+mod call;
 mod callback;
 mod counting;
 mod deopt;
 mod direct;
 mod embedder;
-mod enter;
 mod entrance;
 mod extend;
 mod helpers;
 mod host_memory;
+mod imports;
 mod interpret;
-mod leave;
+mod lazy_bodies;
 mod ledger;
 mod linear;
 mod link;
 mod modules;
 mod native;
 mod native_stack;
-mod outside;
+mod osr_entry;
+mod osr_exit;
 mod ranges;
 mod reclaim;
 mod state;
 mod stop;
-mod supply;
 mod table;
 mod tiering;
 mod view;
@@ -73,8 +74,8 @@ pub use bound::BindError;
 pub use embedder::{
     Callback, CallbackEnd, DeoptFrame, Embedder, HandedActivation, HandedContent, HandedLocal, Slot,
 };
-pub use enter::{Contents, Entered};
 pub use ledger::{Transition, TransitionKind};
+pub use osr_entry::{Contents, Entered};
 pub use stop::RunError;
 use stop::RunStop;
 pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering};
@@ -494,7 +495,8 @@ impl Vm {
         // SAFETY: `hosted` drops the run, and this function borrows the embedder longer.
         let run = unsafe { HostedRun::of_embedder(embedder) };
         // SAFETY: the borrow with which the run was made outlasts this call of `hosted`.
-        match unsafe { self.state.hosted(run, |access| enter::enter(access, place, contents)) } {
+        match unsafe { self.state.hosted(run, |access| osr_entry::enter(access, place, contents)) }
+        {
             Ok(None) => Ok(Entered::NotYet),
             Ok(Some(values)) => Ok(Entered::Ended(self.state.returned(values))),
             Err(RunStop::Outcome(outcome)) => Ok(Entered::Ended(outcome)),

@@ -5,7 +5,6 @@ use super::entrance::{EnteredResults, KnownEntrance};
 use super::state::VmState;
 use super::state::{HostedRun, RunAccess, RunEnding};
 use super::stop::{RunError, RunStop};
-use super::{interpret, outside, supply};
 use crate::abi;
 use crate::code::MachineCode;
 use crate::context::offset;
@@ -53,24 +52,6 @@ enum Entrance<'a> {
 }
 
 impl VmState {
-    /// Runs a function to its end (see [`super::Vm::invoke`] and [`super::Vm::run`]).
-    ///
-    /// # Safety
-    /// The borrow with which `run` was made outlasts the call.
-    pub(super) unsafe fn invoke(
-        &mut self,
-        func: Func,
-        args: &[u64],
-        run: HostedRun,
-    ) -> Result<Outcome, RunError> {
-        // SAFETY: the caller guarantees for `run` what `hosted` asks for.
-        match unsafe { self.hosted(run, |access| run_called(access, func, args)) } {
-            Ok(values) => Ok(self.returned(values)),
-            Err(RunStop::Outcome(outcome)) => Ok(outcome),
-            Err(RunStop::Failed(error)) => Err(error),
-        }
-    }
-
     /// The end of a run that has returned values.
     pub(super) fn returned(&mut self, values: Vec<u64>) -> Outcome {
         self.machine.trace_return(&values);
@@ -80,7 +61,7 @@ impl VmState {
     /// Begins a run and ends it.
     ///
     /// # Safety
-    /// As for [`VmState::invoke`].
+    /// The borrow with which `run` was made outlasts the call.
     pub(super) unsafe fn hosted<R>(
         &mut self,
         run: HostedRun,
@@ -199,40 +180,6 @@ impl Drop for InProgress<'_> {
             self.state.machine.give_up();
         }
     }
-}
-
-/// Runs a function that a run calls: an imported function, native code if the function has some, or
-/// else the interpreter. Returns its results.
-///
-/// # Panics
-/// If the number of arguments differs from the number of the function's parameters.
-pub(super) fn run_called(
-    access: &mut RunAccess<'_>,
-    func: Func,
-    args: &[u64],
-) -> Result<Vec<u64>, RunStop> {
-    let state = access.state();
-    // The trampoline reads one word for each parameter (`too_few_arguments_are_a_panic`).
-    let params = state.modules.current.signature(func).params.len();
-    assert_eq!(args.len(), params, "jit: the number of arguments of {func}");
-    if state.modules.is_imported(func) {
-        let site = state.machine.site(func, None);
-        return outside::call_at(access, func, args, site);
-    }
-    if let Some(version) = state.table.installed(func) {
-        let code = EnteredCode::of(&version.code);
-        return call(access, code, func, args);
-    }
-    if state.machine.awaits_body(func) {
-        let site = state.machine.site(func, None);
-        supply::provide(access, func, &site)?;
-        // The embedder may have compiled it.
-        if let Some(version) = access.state().table.installed(func) {
-            let code = EnteredCode::of(&version.code);
-            return call(access, code, func, args);
-        }
-    }
-    interpret::invoke(access, func, args)
 }
 
 /// Asks the tiering for code of a called function without code. Returns the code, if the function

@@ -1,0 +1,62 @@
+//! Calls of functions by a run and by its owner, whichever engine runs the function.
+
+use super::native::{self, EnteredCode};
+use super::state::{HostedRun, RunAccess, VmState};
+use super::stop::{RunError, RunStop};
+use super::{imports, interpret, lazy_bodies};
+use interp::Outcome;
+use ir::Func;
+
+impl VmState {
+    /// Runs a function to its end (see [`super::Vm::invoke`] and [`super::Vm::run`]).
+    ///
+    /// # Safety
+    /// The borrow with which `run` was made outlasts the call.
+    pub(super) unsafe fn invoke(
+        &mut self,
+        func: Func,
+        args: &[u64],
+        run: HostedRun,
+    ) -> Result<Outcome, RunError> {
+        // SAFETY: the caller guarantees for `run` what `hosted` asks for.
+        match unsafe { self.hosted(run, |access| run_called(access, func, args)) } {
+            Ok(values) => Ok(self.returned(values)),
+            Err(RunStop::Outcome(outcome)) => Ok(outcome),
+            Err(RunStop::Failed(error)) => Err(error),
+        }
+    }
+}
+
+/// Runs a function that a run calls: an imported function, native code if the function has some, or
+/// else the interpreter. Returns its results.
+///
+/// # Panics
+/// If the number of arguments differs from the number of the function's parameters.
+pub(super) fn run_called(
+    access: &mut RunAccess<'_>,
+    func: Func,
+    args: &[u64],
+) -> Result<Vec<u64>, RunStop> {
+    let state = access.state();
+    // The trampoline reads one word for each parameter (`too_few_arguments_are_a_panic`).
+    let params = state.modules.current.signature(func).params.len();
+    assert_eq!(args.len(), params, "jit: the number of arguments of {func}");
+    if state.modules.is_imported(func) {
+        let site = state.machine.site(func, None);
+        return imports::call_at(access, func, args, site);
+    }
+    if let Some(version) = state.table.installed(func) {
+        let code = EnteredCode::of(&version.code);
+        return native::call(access, code, func, args);
+    }
+    if state.machine.awaits_body(func) {
+        let site = state.machine.site(func, None);
+        lazy_bodies::provide(access, func, &site)?;
+        // The embedder may have compiled it.
+        if let Some(version) = access.state().table.installed(func) {
+            let code = EnteredCode::of(&version.code);
+            return native::call(access, code, func, args);
+        }
+    }
+    interpret::invoke(access, func, args)
+}
