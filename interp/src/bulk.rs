@@ -168,7 +168,7 @@ impl Bulk<'_> {
     }
 
     fn on_table(&mut self, op: BulkRequest, [a, b, c]: [u64; 3]) -> Option<u64> {
-        let tables = &mut self.globals.tables;
+        let (values, tables) = self.globals.split();
         match (op.opcode, op.imm) {
             (Opcode::TableGet, Imm::Table(table)) => return tables.get(table, a),
             (Opcode::TableSet, Imm::Table(table)) => tables.fill(table, a, b, 1).ok()?,
@@ -187,8 +187,9 @@ impl Bulk<'_> {
                 tables.copy(to, from, c).ok()?
             }
             (_, Imm::TableElem(table, segment)) => {
-                let entries = &self.declarations.elements[segment.index()].entries;
-                let entries = tables.contents(SegmentKind::Elem, segment.index(), entries);
+                let elements = &self.declarations.elements[segment.index()];
+                let entries = elements.resolved(|global| values[global.index()]);
+                let entries = tables.contents(SegmentKind::Elem, segment.index(), &entries);
                 tables.write(table, a, b, c, entries).ok()?;
             }
             (opcode, imm) => {

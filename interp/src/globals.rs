@@ -4,7 +4,6 @@ use super::memory::{Memories, OutOfBounds, mix};
 use super::tables::Tables;
 use cranelift_entity::EntityRef;
 use ir::inst::Imm;
-use ir::module::GlobalDecl;
 use transition::mapping::Write;
 
 /// The place of a global in the digest. Words of memories have places below 2^61.
@@ -27,10 +26,15 @@ impl Globals {
         Globals { values: Vec::new(), tables, digest: 0 }
     }
 
-    /// Adds a global with its declared initial value.
-    pub(super) fn add(&mut self, decl: &GlobalDecl) {
+    /// Adds a global with its initial value.
+    pub(super) fn add(&mut self, init: u64) {
         self.values.push(0);
-        self.set(self.values.len() - 1, decl.init & decl.ty.mask());
+        self.set(self.values.len() - 1, init);
+    }
+
+    /// The values, and the tables.
+    pub(super) fn split(&mut self) -> (&[u64], &mut Tables) {
+        (&self.values, &mut self.tables)
     }
 
     #[inline]

@@ -4,7 +4,9 @@ use super::globals::Globals;
 use super::memory::Memories;
 use super::region::Region;
 use super::tables::{SegmentKind, Tables};
+use cranelift_entity::EntityRef;
 use ir::module::{ElementSegment, MemoryDecl, MemoryKind, Module};
+use ir::{Global, Type};
 use std::fmt;
 
 /// Why a module could not be instantiated.
@@ -136,7 +138,8 @@ pub(super) fn add_storage(
         return Err(error);
     }
     for decl in module.globals.values().skip(globals.values().len()) {
-        globals.add(decl);
+        let init = decl.init.evaluate(decl.ty, |global| globals.get(global.index()));
+        globals.add(init & decl.ty.mask());
     }
     globals.tables.add_segments(SegmentKind::Data, module.data.len());
     globals.tables.add_segments(SegmentKind::Elem, module.elements.len());
@@ -187,20 +190,23 @@ pub(super) fn write_segments(
     module: &Module,
     has: StorageCounts,
     memories: &mut Memories,
-    tables: &mut Tables,
+    globals: &mut Globals,
 ) -> Result<(), InstantiateError> {
+    let (values, tables) = globals.split();
+    let read = |global: Global| values[global.index()];
     // Segments of fixed tables come first. They fit, and versions rely on them, so a faulty segment
     // of an imported table must not keep them away
     // (`a_faulty_segment_keeps_none_of_a_fixed_table_away`).
     let new = || module.elements.iter().enumerate().skip(has.elements);
     let is_fixed = |(_, elements): &(usize, &ElementSegment)| {
-        elements.active.is_some_and(|(t, _)| module.tables[t].fixed)
+        elements.active.as_ref().is_some_and(|(table, _)| module.tables[*table].fixed)
     };
     let rest = new().filter(|segment| !is_fixed(segment));
     for (segment, elements) in new().filter(is_fixed).chain(rest) {
-        let Some((table, offset)) = elements.active else { continue };
+        let Some((table, offset)) = &elements.active else { continue };
+        let (table, offset) = (*table, offset.evaluate(Type::I32, read));
         let count = elements.entries.len() as u64;
-        tables.write(table, offset, 0, count, &elements.entries).map_err(|_| {
+        tables.write(table, offset, 0, count, &elements.resolved(read)).map_err(|_| {
             InstantiateError::ElementsOutOfBounds {
                 segment,
                 table: module.tables[table].name.clone(),
@@ -209,7 +215,8 @@ pub(super) fn write_segments(
         tables.drop_segment(SegmentKind::Elem, segment);
     }
     for (segment, data) in module.data.iter().enumerate().skip(has.data) {
-        let Some((memory, offset)) = data.active else { continue };
+        let Some((memory, offset)) = &data.active else { continue };
+        let (memory, offset) = (*memory, offset.evaluate(Type::I32, read));
         memories.write(memory, offset, &data.bytes).map_err(|_| {
             InstantiateError::DataOutOfBounds {
                 segment,

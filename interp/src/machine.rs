@@ -206,7 +206,7 @@ impl Machine {
                 self.set_current(func, version);
             }
         }
-        write_segments(declared, has, &mut self.memories, &mut self.globals.tables)
+        write_segments(declared, has, &mut self.memories, &mut self.globals)
     }
 
     /// The module, pre-decoded.

@@ -22,6 +22,7 @@ pub mod eval;
 pub mod family;
 pub mod frame_states;
 pub mod function;
+pub mod init;
 pub mod inst;
 mod layout;
 pub mod liveness;

@@ -5,11 +5,13 @@ use crate::chunked::ChunkedMap;
 use crate::effect::DeclaredEffect;
 use crate::entity::{Func, Global, Memory, Sig, Table};
 use crate::function::Function;
+use crate::init::InitExpr;
 use crate::inst::{Imm, InstData};
 use crate::opcode::Opcode;
 use crate::reference;
 use crate::types::{Signature, Type};
 use cranelift_entity::PrimaryMap;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Bytes in a page, the unit of memory sizes.
@@ -48,8 +50,9 @@ pub struct GlobalDecl {
     pub ty: Type,
     /// Whether the program may set the global.
     pub mutable: bool,
-    /// The initial bits. An imported global has these bits until the embedder sets it.
-    pub init: u64,
+    /// The initial value. An imported global has it until the embedder sets the global, and other
+    /// initial values may depend on it.
+    pub init: InitExpr,
     /// The global of the embedder that it refers to, if imported.
     pub import: Option<ImportName>,
 }
@@ -144,7 +147,7 @@ pub(crate) fn written_tables(body: &Function) -> impl Iterator<Item = Table> {
 pub struct DataSegment {
     /// For an active segment: the memory, and the address of the first byte. The segment is dropped
     /// after it is written.
-    pub active: Option<(Memory, u64)>,
+    pub active: Option<(Memory, InitExpr)>,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
@@ -152,7 +155,7 @@ pub struct DataSegment {
 impl DataSegment {
     /// An active segment.
     pub fn active(memory: Memory, offset: u64, bytes: Vec<u8>) -> DataSegment {
-        DataSegment { active: Some((memory, offset)), bytes }
+        DataSegment { active: Some((memory, offset.into())), bytes }
     }
 }
 
@@ -164,16 +167,40 @@ pub struct ElementSegment {
     pub ty: Type,
     /// For an active segment: the table, and the index of the first entry. The segment is dropped
     /// after it is written.
-    pub active: Option<(Table, u64)>,
+    pub active: Option<(Table, InitExpr)>,
     /// The bits of the references, in the form of [`mod@reference`].
     pub entries: Vec<u64>,
+    /// Entries that are the values of globals, by index. Their bits in `entries` are null.
+    pub from_globals: Vec<(u32, Global)>,
 }
 
 impl ElementSegment {
     /// An active segment of functions; `None` is a null entry.
     pub fn of_funcs(table: Table, offset: u64, funcs: &[Option<Func>]) -> ElementSegment {
         let entries = funcs.iter().map(|func| reference::of_func(*func)).collect();
-        ElementSegment { ty: Type::FuncRef, active: Some((table, offset)), entries }
+        let active = Some((table, offset.into()));
+        ElementSegment { ty: Type::FuncRef, active, entries, from_globals: Vec::new() }
+    }
+
+    /// A passive segment of references of a type.
+    pub fn passive(ty: Type, entries: Vec<u64>) -> ElementSegment {
+        ElementSegment { ty, active: None, entries, from_globals: Vec::new() }
+    }
+
+    /// The bits of the references, where `global` tells the values of globals. Copies the entries
+    /// if some of them are values of globals.
+    pub fn resolved(&self, global: impl Fn(Global) -> u64) -> Cow<'_, [u64]> {
+        let mut entries = Cow::Borrowed(&self.entries[..]);
+        for (index, read) in &self.from_globals {
+            entries.to_mut()[*index as usize] = global(*read);
+        }
+        entries
+    }
+
+    /// Whether the module alone tells which entries of a table the segment writes, and what.
+    fn is_known(&self) -> bool {
+        let place = self.active.as_ref().is_none_or(|(_, first)| first.known().is_some());
+        place && self.from_globals.is_empty()
     }
 }
 
@@ -243,7 +270,9 @@ impl Module {
         // Later segments overwrite earlier ones.
         let mut segments = self.elements.iter().rev();
         let bits = segments.find_map(|segment| {
-            let (_, first) = segment.active.filter(|(of, _)| *of == table)?;
+            let (_, first) = segment.active.as_ref().filter(|(of, _)| *of == table)?;
+            // `exposed_tables` has the tables of all others.
+            let first = first.known().filter(|_| segment.is_known())?;
             segment.entries.get(usize::try_from(index.checked_sub(first)?).ok()?).copied()
         });
         reference::func(bits?)
@@ -261,8 +290,9 @@ impl Module {
         linear.map_or(0, |decl| u64::from(decl.min_pages) * PAGE_BYTES)
     }
 
-    /// The tables that are imported, exported, or written by an instruction other than growth. The
-    /// other tables may be declared fixed. Cost: linear in the module.
+    /// The tables that are imported, exported, written by an instruction other than growth, or by a
+    /// segment whose place or entries depend on globals. The other tables may be declared fixed.
+    /// Cost: linear in the module.
     pub fn exposed_tables(&self) -> BTreeSet<Table> {
         let mut exposed: BTreeSet<Table> = BTreeSet::new();
         let is_imported = |(table, decl): (Table, &TableDecl)| decl.import.as_ref().map(|_| table);
@@ -271,6 +301,8 @@ impl Module {
             External::Table(table) => Some(table),
             _ => None,
         }));
+        let unknown = self.elements.iter().filter(|segment| !segment.is_known());
+        exposed.extend(unknown.filter_map(|segment| Some(segment.active.as_ref()?.0)));
         exposed.extend(self.bodies.existing().flat_map(written_tables));
         exposed
     }

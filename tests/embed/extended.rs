@@ -369,7 +369,7 @@ fn another_beginning_is_refused() {
     let other_start = changed(&first, |module| {
         module.memories.values_mut().for_each(|decl| decl.min_pages = 0);
         module.tables.values_mut().for_each(|decl| decl.size = 5);
-        module.globals.values_mut().for_each(|decl| decl.init = 9);
+        module.globals.values_mut().for_each(|decl| decl.init = 9.into());
         module.exports.clear();
     });
     vm.extend(&other_start).expect("it begins alike");
@@ -492,7 +492,7 @@ fn a_module_with_a_segment_out_of_bounds_is_taken_up() {
             name: "g".to_owned(),
             ty: Type::I32,
             mutable: true,
-            init: 4,
+            init: 4.into(),
             import: None,
         });
     });

@@ -1,10 +1,11 @@
-//! Evaluates constant expressions.
+//! Imports constant expressions.
 
 use crate::error::ImportError;
 use crate::function::check_supported;
 use crate::index::Index;
 use crate::operators;
-use ir::{Module, reference};
+use ir::init::{InitExpr, InitOp};
+use ir::{Module, Type, reference};
 use wasmparser::{ConstExpr, Operator};
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -20,46 +21,48 @@ pub(crate) fn check(expr: &ConstExpr<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The bits of a constant expression that the validator has accepted.
-///
-/// # Errors
-/// When the expression reads an imported global, whose value only the embedder knows.
-pub(crate) fn bits(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Result<u64> {
-    let mut stack: Vec<u64> = Vec::new();
+/// A constant expression that the validator has accepted. Its bits are known unless it reads an
+/// imported global, whose value only the embedder knows.
+pub(crate) fn value(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Result<InitExpr> {
+    let mut ops: Vec<InitOp> = Vec::new();
+    let mut ty = None;
     let mut operators = expr.get_operators_reader();
     while !operators.eof() {
-        let (operator, offset) = operators.read_with_offset()?;
+        let operator = operators.read()?;
         if let Some((_, bits)) = operators::constant(&operator) {
-            stack.push(bits);
+            ops.push(InitOp::Bits(bits));
             continue;
         }
         match operator {
             Operator::GlobalGet { global_index } => {
-                let decl = &module.globals[index.global(global_index)];
-                if let Some(import) = &decl.import {
-                    let what = format!(
-                        "a constant that reads the imported global {}.{}",
-                        import.module, import.field
-                    );
-                    return Err(ImportError::unsupported(what, offset));
+                let global = index.global(global_index);
+                let decl = &module.globals[global];
+                match &decl.init {
+                    InitExpr::Bits(bits) if decl.import.is_none() => ops.push(InitOp::Bits(*bits)),
+                    _ => ops.push(InitOp::Global(global)),
                 }
-                stack.push(decl.init);
             }
-            Operator::RefNull { .. } => stack.push(reference::NULL),
+            Operator::RefNull { .. } => ops.push(InitOp::Bits(reference::NULL)),
             Operator::RefFunc { function_index } => {
-                stack.push(reference::of_func(Some(index.func(function_index))));
+                let func = Some(index.func(function_index));
+                ops.push(InitOp::Bits(reference::of_func(func)));
             }
             Operator::End => {}
             ref other => {
-                let (opcode, ty) =
+                let (opcode, of) =
                     operators::plain(other).expect("the validator allows sums and products only");
-                let (y, x) = (stack.pop(), stack.pop());
-                let (x, y) = x.zip(y).expect("the validator checked for two operands");
-                stack.push(
-                    ir::eval::int_binary(opcode, ty, x, y).expect("sums and products do not trap"),
-                );
+                ty = Some(of);
+                ops.push(InitOp::of(opcode).expect("the validator allows sums and products only"));
             }
         }
     }
-    Ok(stack.pop().expect("the validator checked for a result"))
+    let reads = ops.iter().any(|op| matches!(op, InitOp::Global(_)));
+    let computed = InitExpr::Computed(ops.into());
+    Ok(match reads {
+        true => computed,
+        // A constant alone has no operation, whose type would matter.
+        false => {
+            computed.evaluate(ty.unwrap_or(Type::I64), |_| unreachable!("it reads none")).into()
+        }
+    })
 }

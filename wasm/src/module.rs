@@ -9,6 +9,7 @@ use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
 use crate::offsets::CodeOffsets;
+use ir::init::InitExpr;
 use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, TableDecl,
@@ -325,7 +326,9 @@ impl<'a> Importer<'a, '_> {
             }
             TypeRef::Table(ty) => self.declare_table(ty, name, Some(import), offset)?,
             TypeRef::Memory(ty) => self.declare_memory(ty, name, Some(import)),
-            TypeRef::Global(ty) => self.declare_global(ty, name, 0, Some(import), offset)?,
+            TypeRef::Global(ty) => {
+                self.declare_global(ty, name, 0.into(), Some(import), offset)?;
+            }
             TypeRef::Tag(_) | TypeRef::FuncExact(_) => unreachable!("importer: rejected before"),
         }
         Ok(())
@@ -387,7 +390,7 @@ impl<'a> Importer<'a, '_> {
         &mut self,
         ty: &GlobalType,
         name: &str,
-        init: u64,
+        init: InitExpr,
         import: Option<ImportName>,
         offset: u64,
     ) -> Result<()> {
@@ -474,8 +477,8 @@ impl<'a> Importer<'a, '_> {
     fn elements(&mut self, section: ElementSectionReader<'a>) -> Result<()> {
         for segment in section.into_iter_with_offsets() {
             let (offset, segment) = segment?;
-            let (ty, mut entries) = self.entries(segment.items, offset)?;
-            let active = match segment.kind {
+            let mut read = self.entries(segment.items, offset)?;
+            read.active = match segment.kind {
                 ElementKind::Active { table_index, offset_expr } => {
                     Some((self.index.table(table_index.unwrap_or(0)), self.constant(&offset_expr)?))
                 }
@@ -483,36 +486,41 @@ impl<'a> Importer<'a, '_> {
                 // A declared segment only lists functions that code may reference. At run time it
                 // is empty.
                 ElementKind::Declared => {
-                    entries.clear();
+                    read.entries.clear();
+                    read.from_globals.clear();
                     None
                 }
             };
-            entries.shrink_to_fit();
-            self.module.elements.push(ElementSegment { ty, active, entries });
+            read.entries.shrink_to_fit();
+            self.module.elements.push(read);
         }
         Ok(())
     }
 
-    fn entries(&mut self, items: ElementItems<'a>, offset: u64) -> Result<(Type, Vec<u64>)> {
-        let mut entries = Vec::new();
+    /// A passive segment of items.
+    fn entries(&mut self, items: ElementItems<'a>, offset: u64) -> Result<ElementSegment> {
+        let mut read = ElementSegment::passive(Type::FuncRef, Vec::new());
         match items {
             ElementItems::Functions(items) => {
                 for func in items.into_iter_with_offsets() {
                     let (at, func) = func?;
                     self.budget.charge(cost::ELEMENT, at)?;
-                    entries.push(reference::of_func(Some(self.index.func(func))));
+                    read.entries.push(reference::of_func(Some(self.index.func(func))));
                 }
-                Ok((Type::FuncRef, entries))
             }
             ElementItems::Expressions(ty, items) => {
                 for item in items.into_iter_with_offsets() {
                     let (at, expr) = item?;
                     self.budget.charge(cost::ELEMENT, at)?;
-                    entries.push(self.constant(&expr)?);
+                    let value = self.constant(&expr)?;
+                    let index = read.entries.len() as u32;
+                    read.from_globals.extend(value.globals().map(|global| (index, global)));
+                    read.entries.push(value.known().unwrap_or(reference::NULL));
                 }
-                Ok((value_type(wasmparser::ValType::Ref(ty), offset)?, entries))
+                read.ty = value_type(wasmparser::ValType::Ref(ty), offset)?;
             }
         }
+        Ok(read)
     }
 
     fn data(&mut self, section: DataSectionReader<'a>) -> Result<()> {
@@ -530,9 +538,9 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    /// The bits of a constant expression that the validator has accepted.
-    fn constant(&self, expr: &ConstExpr<'a>) -> Result<u64> {
-        constant::bits(expr, &self.module, &self.index)
+    /// A constant expression that the validator has accepted.
+    fn constant(&self, expr: &ConstExpr<'a>) -> Result<InitExpr> {
+        constant::value(expr, &self.module, &self.index)
     }
 
     /// Takes up a body. With one thread, the body is translated at once instead of waiting in

@@ -166,6 +166,68 @@ fn memory_globals_and_calls_keep_their_operands_in_order() {
     assert_eq!(results(text, &[8]), [52]);
 }
 
+/// A module as compilers make dynamic libraries, and its text in the form of the IR. The embedder
+/// tells the bases of memory and table, and a function.
+const LIBRARY: &str = "(module
+  (type $value (func (result i32)))
+  (import \"env\" \"__memory_base\" (global $base i32))
+  (import \"env\" \"__table_base\" (global $first i32))
+  (import \"env\" \"handler\" (global $handler funcref))
+  (import \"env\" \"memory\" (memory 1))
+  (import \"env\" \"table\" (table $t 8 funcref))
+  (global $second i32 (i32.add (global.get $base) (i32.const 4)))
+  (global $product i32 (i32.mul (i32.sub (i32.const 3) (global.get $base)) (global.get $first)))
+  (global $copy funcref (global.get $handler))
+  (data (global.get $base) \"\\05\\00\\00\\00\\07\\00\\00\\00\")
+  (elem (table $t) (offset (i32.add (global.get $first) (i32.const 1))) func $one)
+  (elem (table $t) (i32.const 0) funcref (item (global.get $handler)) (item (ref.func $one)))
+  (elem $late funcref (item (ref.func $one)) (item (global.get $handler)))
+  (func $one (type $value) (i32.const 1))
+  (func $nine (export \"nine\") (type $value) (i32.const 9))
+  (func $call (param i32) (result i32) (call_indirect $t (type $value) (local.get 0)))
+  (func (export \"f\") (result i32 i32 i32 i32 i32 i32 i32)
+    (table.init $t $late (i32.const 5) (i32.const 0) (i32.const 2))
+    (i32.load (global.get $base)) (i32.load (global.get $second)) (global.get $product)
+    (call $call (i32.add (global.get $first) (i32.const 1)))
+    (call $call (i32.const 0))
+    (call $call (i32.const 6))
+    (table.set $t (i32.const 7) (global.get $copy)) (call $call (i32.const 7))))";
+
+#[test]
+fn places_and_values_depend_on_imported_globals() {
+    let mut module = import(LIBRARY);
+    let text = ir::text::print_module(&module);
+    let again = ir::text::parse_module(&text).unwrap_or_else(|errors| panic!("{errors:?}"));
+    assert_eq!(ir::text::print_module(&again), text);
+    for (module, base) in [(&mut module, 16), (&mut again.clone(), 65_528)] {
+        let nine = module.func_named("nine").expect("defined");
+        let values = [base, 2, ir::reference::of_func(Some(nine))];
+        module.globals.values_mut().zip(values).for_each(|(decl, bits)| decl.init = bits.into());
+        let outcome = interp::run(module, "f", &[]).expect("instantiable");
+        let product = u64::from(3_u32.wrapping_sub(base as u32).wrapping_mul(2));
+        assert_eq!(outcome.returned(), Some(&[5, 7, product, 1, 9, 9, 9][..]), "{base}");
+    }
+    // The segment ends behind the memory.
+    module.globals.values_mut().take(1).for_each(|decl| decl.init = 65_529.into());
+    let error = interp::run(&module, "f", &[]).expect_err("it does not fit");
+    assert_eq!(error.to_string(), "data segment 0 is out of bounds of memory env.memory");
+}
+
+/// Calls through a table of which a segment is unknown stay calls through the table.
+#[test]
+fn a_table_with_an_unknown_segment_is_not_fixed() {
+    let fixed = |place: &str, item: &str| {
+        let text = format!(
+            "(module (import \"env\" \"p\" (global $p i32)) (import \"env\" \"g\" (global $g funcref))
+            (table 4 funcref) (elem (offset {place}) funcref (item {item})) (func $f))"
+        );
+        import(&text).tables.values().all(|decl| decl.fixed)
+    };
+    assert!(fixed("(i32.const 1)", "(ref.func $f)"));
+    assert!(!fixed("(global.get $p)", "(ref.func $f)"));
+    assert!(!fixed("(i32.const 1)", "(global.get $g)"));
+}
+
 #[test]
 fn every_plain_operator_has_its_meaning() {
     let unary = |op: &str, from: &str, to: &str, arg: u64| {

@@ -231,7 +231,7 @@ fn run_finds_exports_and_runs_the_start_function_first() {
         name: "g".to_owned(),
         ty: Type::I32,
         mutable: true,
-        init: 1,
+        init: 1.into(),
         import: None,
     });
     let start = define(&mut module, "init", &[], &[], |b, _| {

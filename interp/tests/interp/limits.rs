@@ -222,7 +222,7 @@ fn an_extension_without_room_changes_nothing() {
             name: "g".to_owned(),
             ty: Type::I64,
             mutable: true,
-            init: 7,
+            init: 7.into(),
             import: None,
         });
         let body = define(&mut module, "f", &[], &[], |b, _| _ = b.ret(&[]));

@@ -289,8 +289,8 @@ fn globals_hold_their_type_and_count_in_the_digest() {
         init,
         import: None,
     };
-    let narrow = module.globals.push(decl("narrow", Type::I8, 0x1ff));
-    let wide = module.globals.push(decl("wide", Type::F64, u64::MAX));
+    let narrow = module.globals.push(decl("narrow", Type::I8, 0x1ff.into()));
+    let wide = module.globals.push(decl("wide", Type::F64, u64::MAX.into()));
     let func = define(&mut module, "f", &[Type::F64], &[Type::I8, Type::F64], |b, args| {
         let x =
             b.insert_value(InstSpec::new(Opcode::GlobalGet, Type::I8, Imm::Global(narrow), &[]));

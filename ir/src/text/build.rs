@@ -69,8 +69,8 @@ pub(super) fn build_module<'a>(
         }
     }
     for (global, init) in inits {
-        match scope.bits(init) {
-            Ok(bits) => scope.module.globals[global].init = bits,
+        match scope.init(init) {
+            Ok(init) => scope.module.globals[global].init = init,
             Err(fault) => scope.undefined(fault),
         }
     }
@@ -91,7 +91,7 @@ pub(super) fn build_module<'a>(
 
 /// The names of one kind of entity. The map is only looked up and never iterated, so its hash order
 /// cannot reach a result.
-struct EntityNames<'a, K> {
+pub(super) struct EntityNames<'a, K> {
     what: &'static str,
     sigil: &'static str,
     ids: HashMap<Cow<'a, str>, (K, usize)>,
@@ -126,7 +126,7 @@ impl<'a, K: Copy> EntityNames<'a, K> {
         self.ids.insert(name.text.clone(), (id, name.at));
     }
 
-    fn find(&self, name: &SourceName<'a>) -> Result<K, TextFault> {
+    pub(super) fn find(&self, name: &SourceName<'a>) -> Result<K, TextFault> {
         let (what, sigil) = (self.what, self.sigil);
         let undefined = || {
             TextFault::new(name.at, format!("{what} `{sigil}{}` is not defined", short(&name.text)))
@@ -140,11 +140,11 @@ fn short(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }
 
-struct ModuleScope<'a, 'b> {
+pub(super) struct ModuleScope<'a, 'b> {
     module: Module,
     sigs: HashMap<Signature, Sig>,
     funcs: EntityNames<'a, Func>,
-    globals: EntityNames<'a, Global>,
+    pub(super) globals: EntityNames<'a, Global>,
     memories: EntityNames<'a, Memory>,
     tables: EntityNames<'a, Table>,
     /// Whether some declarations could not be read. An undefined name may then belong to one of
@@ -212,7 +212,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         if !self.globals.check_new(name, self.source, self.faults) {
             return None;
         }
-        let decl = GlobalDecl { name: name.text.to_string(), ty, mutable, init: 0, import };
+        let decl = GlobalDecl { name: name.text.to_string(), ty, mutable, init: 0.into(), import };
         let global = self.module.globals.push(decl);
         self.globals.insert(name, global);
         Some(global)
@@ -272,17 +272,19 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
     fn try_declare_use(&mut self, item: Item<'a>) -> Result<(), TextFault> {
         match item {
             Item::Data { active, bytes } => {
-                let place = |(memory, offset)| Ok((self.memories.find(&memory)?, offset));
+                let place = |(memory, place)| Ok((self.memories.find(&memory)?, self.init(place)?));
                 self.module
                     .data
                     .push(DataSegment { active: active.map(place).transpose()?, bytes });
             }
             Item::Elem { ty, active, entries } => {
-                let place = |(table, offset)| Ok((self.tables.find(&table)?, offset));
+                let place = |(table, place)| Ok((self.tables.find(&table)?, self.init(place)?));
                 let active = active.map(place).transpose()?;
-                let entries =
-                    entries.into_iter().map(|bits| self.bits(bits)).collect::<Result<_, _>>()?;
-                self.module.elements.push(ElementSegment { ty, active, entries });
+                let mut segment = ElementSegment { active, ..ElementSegment::passive(ty, vec![]) };
+                for entry in entries {
+                    self.add_entry(&mut segment, entry)?;
+                }
+                self.module.elements.push(segment);
             }
             Item::Export { name, kind, item } => {
                 let item = match kind {
@@ -305,7 +307,7 @@ impl<'a, 'b> ModuleScope<'a, 'b> {
         Ok(())
     }
 
-    fn bits(&self, item: BitsItem<'a>) -> Result<u64, TextFault> {
+    pub(super) fn bits(&self, item: BitsItem<'a>) -> Result<u64, TextFault> {
         match item {
             BitsItem::Bits(bits) => Ok(bits),
             BitsItem::Func(name) => Ok(reference::of_func(Some(self.funcs.find(&name)?))),

@@ -1,9 +1,10 @@
 //! Reading of the lines that declare memories, tables, globals, segments, imports and exports.
 
 use super::error::TextFault;
+use super::init::{InitItem, read_entry, read_init, read_place};
 use super::items::{BitsItem, ExternalKind, Item};
 use super::lex::{Cursor, Token};
-use super::read::{read_bits, read_list, read_signature, read_type, read_u32, read_unsigned};
+use super::read::{read_list, read_signature, read_type, read_u32, read_unsigned};
 use crate::effect::DeclaredEffect;
 use crate::module::{ImportName, MemoryKind};
 use crate::types::Type;
@@ -45,7 +46,7 @@ pub(super) fn read_global<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
     let mutable = cursor.eat_word("mut")?;
     let ty = read_type(cursor)?;
     cursor.punct('=')?;
-    let init = read_bits(cursor, ty)?;
+    let init = read_init(cursor, ty)?;
     Ok(Item::Global { name, mutable, ty, init, import: None })
 }
 
@@ -67,7 +68,7 @@ pub(super) fn read_data<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFau
     let active = match cursor.peek()? {
         Token::Entity(_) => {
             let memory = cursor.entity("a memory")?;
-            Some((memory, read_unsigned(cursor, "the address of the first byte", u64::MAX)?))
+            Some((memory, read_place(cursor, "the address of the first byte")?))
         }
         _ => None,
     };
@@ -79,13 +80,13 @@ pub(super) fn read_elem<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFau
     let active = match cursor.peek()? {
         Token::Entity(_) => {
             let table = cursor.entity("a table")?;
-            Some((table, read_unsigned(cursor, "the index of the first entry", u64::MAX)?))
+            Some((table, read_place(cursor, "the index of the first entry")?))
         }
         _ => None,
     };
     let ty = if cursor.eat(':')? { read_type(cursor)? } else { Type::FuncRef };
     cursor.punct('[')?;
-    let entries = read_list(cursor, ']', |cursor| read_bits(cursor, ty))?;
+    let entries = read_list(cursor, ']', |cursor| read_entry(cursor, ty))?;
     Ok(Item::Elem { ty, active, entries })
 }
 
@@ -112,7 +113,13 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
             cursor.punct(':')?;
             let mutable = cursor.eat_word("mut")?;
             let ty = read_type(cursor)?;
-            Ok(Item::Global { name, mutable, ty, init: BitsItem::Bits(0), import: Some(import) })
+            Ok(Item::Global {
+                name,
+                mutable,
+                ty,
+                init: InitItem::Bits(BitsItem::Bits(0)),
+                import: Some(import),
+            })
         }
         _ => {
             let signature = read_signature(cursor)?;

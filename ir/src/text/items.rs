@@ -1,5 +1,6 @@
 //! The contents of the lines of a text, before name resolution.
 
+use super::init::{EntryItem, InitItem};
 use crate::effect::DeclaredEffect;
 use crate::module::{ImportName, MemoryKind};
 use crate::opcode::Opcode;
@@ -36,7 +37,7 @@ pub(super) enum Item<'a> {
         name: SourceName<'a>,
         mutable: bool,
         ty: Type,
-        init: BitsItem<'a>,
+        init: InitItem<'a>,
         import: Option<ImportName>,
     },
     Table {
@@ -48,13 +49,13 @@ pub(super) enum Item<'a> {
         import: Option<ImportName>,
     },
     Data {
-        active: Option<(SourceName<'a>, u64)>,
+        active: Option<(SourceName<'a>, InitItem<'a>)>,
         bytes: Vec<u8>,
     },
     Elem {
         ty: Type,
-        active: Option<(SourceName<'a>, u64)>,
-        entries: Vec<BitsItem<'a>>,
+        active: Option<(SourceName<'a>, InitItem<'a>)>,
+        entries: Vec<EntryItem<'a>>,
     },
     /// A function that is imported, or whose body comes later.
     Bodiless {

@@ -13,6 +13,7 @@
 mod build;
 mod declarations;
 mod error;
+mod init;
 mod items;
 mod lex;
 mod literal;

@@ -1,6 +1,6 @@
 //! The printer.
 
-use super::literal::write_literal;
+use super::init::{write_entries, write_init, write_place};
 use super::mentions::{write_bits, write_func, write_global, write_memory, write_table};
 use super::names::{resolve_clashes, write_block_name, write_bytes, write_name, write_text};
 use crate::effect::DeclaredEffect;
@@ -9,7 +9,6 @@ use crate::function::Function;
 use crate::inst::{Imm, InstData, Target};
 use crate::module::{External, ImportName, MemoryKind, Module};
 use crate::opcode::Shape;
-use crate::reference;
 use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeMap;
@@ -452,7 +451,7 @@ fn write_declarations(out: &mut dyn Write, module: &Module) -> fmt::Result {
         write!(out, ": {}{}", if decl.mutable { "mut " } else { "" }, decl.ty)?;
         if decl.import.is_none() {
             out.write_str(" =")?;
-            write_bits(out, module, decl.ty, decl.init)?;
+            write_init(out, module, decl.ty, &decl.init)?;
         }
         out.write_char('\n')?;
     }
@@ -522,35 +521,21 @@ fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
 fn write_segments(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for segment in &module.elements {
         out.write_str("elem")?;
-        if let Some((table, offset)) = segment.active {
-            write_table(out, module, table)?;
-            write!(out, " {offset}")?;
+        if let Some((table, place)) = &segment.active {
+            write_table(out, module, *table)?;
+            write_place(out, module, place)?;
         }
         if segment.ty != Type::FuncRef {
             write!(out, " : {}", segment.ty)?;
         }
-        out.write_str(" [")?;
-        write_list(out, &segment.entries, |out, bits| {
-            match reference::func(*bits).filter(|_| segment.ty == Type::FuncRef) {
-                Some(func) => {
-                    let name = module
-                        .funcs
-                        .get(func)
-                        .map(|d| d.name.clone())
-                        .unwrap_or_else(|| func.to_string());
-                    out.write_char('@')?;
-                    write_name(out, &name)
-                }
-                None => write_literal(out, segment.ty, *bits),
-            }
-        })?;
-        out.write_str("]\n")?;
+        write_entries(out, module, segment)?;
+        out.write_char('\n')?;
     }
     for segment in &module.data {
         out.write_str("data")?;
-        if let Some((memory, offset)) = segment.active {
-            write_memory(out, module, memory)?;
-            write!(out, " {offset}")?;
+        if let Some((memory, place)) = &segment.active {
+            write_memory(out, module, *memory)?;
+            write_place(out, module, place)?;
         }
         out.write_char(' ')?;
         write_bytes(out, &segment.bytes)?;

@@ -67,7 +67,7 @@ pub(super) fn read_bits<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<BitsIte
 }
 
 /// Reads the bits of a literal of a type.
-fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, TextFault> {
+pub(super) fn read_literal(cursor: &mut Cursor<'_>, ty: Type) -> Result<u64, TextFault> {
     let what = match ty {
         Type::FuncRef => "a function or `null`",
         Type::ExternRef => "`null`",

@@ -26,6 +26,7 @@
 //! | MOD-BODY-3 | a body belongs to a declared function |
 //! | MOD-EFFECT-1 | an imported function alone has a declared effect; one that is `pure` or `reads` returns one number, and a `pure` one takes no `ref` |
 //! | MOD-GLOBAL-1 | the initial bits of a global fit its type; a reference to a function is to a declared one |
+//! | MOD-INIT-1 | an expression for a global, the place of a segment or an entry reads immutable globals of its type that are declared before, and leaves one result |
 //! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |
 //! | MOD-HOST-1 | a host memory is neither imported nor exported, and has no maximum; without an address it has no pages |
 //! | MOD-HOST-2 | the pages of a host memory begin at a multiple of 65536 and end at most at 2^64; no two host memories share a byte |

@@ -5,9 +5,11 @@ use super::rules::Rule;
 use super::{Entity, Finding, sorted};
 use crate::effect::DeclaredEffect;
 use crate::entity::{Func, Memory};
+use crate::init::InitExpr;
 use crate::module::{External, FuncDecl, MemoryKind, Module, PAGE_BYTES};
 use crate::reference;
 use crate::types::{Signature, Type};
+use cranelift_entity::EntityRef;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -134,16 +136,15 @@ fn wrong_effect(decl: &FuncDecl, signature: &Signature) -> Option<String> {
 
 fn check_storage(module: &Module, findings: &mut Findings) {
     for (global, decl) in &module.globals {
-        if decl.init & !decl.ty.mask() != 0 {
-            let message = format!("{:#x} does not fit {}", decl.init, decl.ty);
-            findings.add(Rule::ModGlobal1, Entity::Global(global), message);
+        let entity = Entity::Global(global);
+        check_init(module, &decl.init, decl.ty, global.index(), entity, findings);
+        let Some(init) = decl.init.known() else { continue };
+        if init & !decl.ty.mask() != 0 {
+            let message = format!("{init:#x} does not fit {}", decl.ty);
+            findings.add(Rule::ModGlobal1, entity, message);
         }
-        if decl.ty == Type::FuncRef && !is_null_or_declared(module, decl.init) {
-            findings.add(
-                Rule::ModGlobal1,
-                Entity::Global(global),
-                format!("{:#x} refers to no function", decl.init),
-            );
+        if decl.ty == Type::FuncRef && !is_null_or_declared(module, init) {
+            findings.add(Rule::ModGlobal1, entity, format!("{init:#x} refers to no function"));
         }
     }
     for (memory, decl) in &module.memories {
@@ -171,6 +172,20 @@ fn check_storage(module: &Module, findings: &mut Findings) {
             let message = "it is fixed, and is imported, exported or written";
             findings.add(Rule::ModTable3, Entity::Table(table), message);
         }
+    }
+}
+
+/// Checks an expression of a type that may read the first `readable` globals.
+fn check_init(
+    module: &Module,
+    init: &InitExpr,
+    ty: Type,
+    readable: usize,
+    entity: Entity,
+    findings: &mut Findings,
+) {
+    if let Some(fault) = init.fault(module, ty, readable) {
+        findings.add(Rule::ModInit1, entity, fault);
     }
 }
 
@@ -210,8 +225,9 @@ fn lies_below(offset: u64, length: usize, size: u64) -> bool {
 fn check_data(module: &Module, findings: &mut Findings) {
     for (index, segment) in module.data.iter().enumerate() {
         let entity = Entity::Data(index);
-        let Some((memory, offset)) = segment.active else { continue };
-        let Some(decl) = module.memories.get(memory) else {
+        let Some((memory, place)) = &segment.active else { continue };
+        check_init(module, place, Type::I32, module.globals.len(), entity, findings);
+        let Some(decl) = module.memories.get(*memory) else {
             findings.add(Rule::ModData1, entity, format!("{memory} is not declared"));
             continue;
         };
@@ -220,6 +236,8 @@ fn check_data(module: &Module, findings: &mut Findings) {
             continue;
         }
         let size = u64::from(decl.min_pages) * PAGE_BYTES;
+        // A place that is not known yet is checked when the segment is written.
+        let Some(offset) = place.known() else { continue };
         if decl.import.is_none() && !lies_below(offset, segment.bytes.len(), size) {
             let message =
                 format!("{} bytes at {offset} in a memory of {size}", segment.bytes.len());
@@ -241,8 +259,16 @@ fn check_elements(module: &Module, findings: &mut Findings) {
             let func = reference::func(*bits).map_or(format!("{bits:#x}"), |func| func.to_string());
             findings.add(Rule::ModElem3, entity, format!("{func} is not declared"));
         }
-        let Some((table, offset)) = segment.active else { continue };
-        let Some(decl) = module.tables.get(table) else {
+        for (index, global) in &segment.from_globals {
+            if *index as usize >= segment.entries.len() {
+                findings.add(Rule::ModInit1, entity, format!("it has no entry {index}"));
+            }
+            let read = InitExpr::of_global(*global);
+            check_init(module, &read, segment.ty, module.globals.len(), entity, findings);
+        }
+        let Some((table, place)) = &segment.active else { continue };
+        check_init(module, place, Type::I32, module.globals.len(), entity, findings);
+        let Some(decl) = module.tables.get(*table) else {
             findings.add(Rule::ModElem1, entity, format!("{table} is not declared"));
             continue;
         };
@@ -253,6 +279,7 @@ fn check_elements(module: &Module, findings: &mut Findings) {
                 format!("{} in a table of {}", segment.ty, decl.ty),
             );
         }
+        let Some(offset) = place.known() else { continue };
         if decl.import.is_none() && !lies_below(offset, segment.entries.len(), u64::from(decl.size))
         {
             let count = segment.entries.len();

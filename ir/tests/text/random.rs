@@ -1,5 +1,6 @@
 //! Random modules, generated from bytes.
 
+use osier_ir::init::{InitExpr, InitOp};
 use osier_ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, TableDecl,
@@ -126,7 +127,7 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
         let table = module.tables.push(table);
         let (ty, mutable, import) = (draw.ty(), draw.below(2) == 0, import(draw));
         // The printer omits the initial bits of an imported global.
-        let init = if import.is_some() { 0 } else { draw.bits(ty) };
+        let init = if import.is_some() { InitExpr::Bits(0) } else { random_init(draw, ty) };
         let global =
             module.globals.push(GlobalDecl { name: (*name).into(), ty, mutable, init, import });
         for item in [External::Memory(memory), External::Table(table), External::Global(global)] {
@@ -159,9 +160,25 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
     module.elements.push(ElementSegment::of_funcs(Table::from_u32(0), 3, &funcs));
     module.elements.push(ElementSegment { active: None, ..module.elements[0].clone() });
     let entries = vec![0, draw.bits(Type::ExternRef)];
-    module.elements.push(ElementSegment { ty: Type::ExternRef, active: None, entries });
+    module.elements.push(ElementSegment {
+        from_globals: vec![(1, Global::from_u32(0))],
+        ..ElementSegment::passive(Type::ExternRef, entries)
+    });
+    module.elements[0].active = Some((Table::from_u32(0), random_init(draw, Type::I32)));
     module.start = Some(Func::from_u32(0));
     module
+}
+
+/// Bits, or an expression on the first global.
+fn random_init(draw: &mut Draw<'_>, ty: Type) -> InitExpr {
+    if draw.below(2) == 0 {
+        return draw.bits(ty).into();
+    }
+    let op = *draw.of(&[InitOp::Add, InitOp::Sub, InitOp::Mul]);
+    let ops = [InitOp::Global(Global::from_u32(0)), InitOp::Bits(draw.bits(ty)), op];
+    // A name in an expression is that of a global.
+    let count = if ty.is_ref() { 1 } else { *draw.of(&[1, 3]) };
+    InitExpr::Computed(ops[..count].into())
 }
 
 fn random_function(module: &Module, func: Func, draw: &mut Draw<'_>) -> Function {

@@ -124,8 +124,8 @@ fn other_beginning(earlier: &Module, later: &Module) -> Option<String> {
     // A new segment would overwrite entries that code of the earlier module takes for constant.
     let is_fixed = |table: Table| earlier.tables.get(table).is_some_and(|decl| decl.fixed);
     let overwrites = later.elements.iter().enumerate().skip(earlier.elements.len());
-    let mut overwrites =
-        overwrites.filter(|(_, segment)| segment.active.is_some_and(|(table, _)| is_fixed(table)));
+    let mut overwrites = overwrites
+        .filter(|(_, segment)| segment.active.as_ref().is_some_and(|(table, _)| is_fixed(*table)));
     let found = [
         sig.map(|(sig, _)| format!("signature {sig}")),
         func.map(|(_, decl)| format!("function @{}", decl.name)),

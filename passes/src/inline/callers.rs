@@ -50,7 +50,8 @@ fn exposed(module: &Module) -> BTreeSet<Func> {
     exposed.extend(module.start);
     let entries = module.elements.iter().flat_map(|segment| segment.entries.iter().copied());
     let globals = module.globals.values().filter(|global| global.ty == Type::FuncRef);
-    exposed.extend(entries.chain(globals.map(|global| global.init)).filter_map(reference::func));
+    let initial = globals.filter_map(|global| global.init.known());
+    exposed.extend(entries.chain(initial).filter_map(reference::func));
     for (_, body) in module.defined() {
         for inst in body.all_insts().map(|inst| body.inst(inst)) {
             let bits = inst.constant().filter(|_| inst.ty == Type::FuncRef);

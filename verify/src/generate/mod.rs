@@ -31,6 +31,7 @@ pub use statistics::{Planted, Statistics};
 use crate::prng::Prng;
 use body::{Callee, GeneratedBody, Surroundings, TOO_MANY_STEPS, edge_bits};
 use calls::RECURSIVE_ACTIVATIONS;
+use ir::init::{InitExpr, InitOp};
 use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, PAGE_BYTES, TableDecl,
@@ -192,6 +193,7 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
     let bytes = (0..64).map(|_| prng.below(256) as u8).collect();
     module.data.push(DataSegment::active(memory, 0, bytes));
     let table = module.tables.push(TableDecl::of_funcs("table", TABLE_SIZE));
+    let base = declare_base(module);
     let mut globals = Vec::new();
     for (name, ty, mutable) in [
         ("count", Type::I32, true),
@@ -199,7 +201,14 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
         ("ratio", Type::F64, true),
         ("fixed", Type::I32, false),
     ] {
-        let init = edge_bits(prng, ty);
+        let bits = edge_bits(prng, ty);
+        // As globals of a dynamic library: known when the module is instantiated.
+        let init = match mutable {
+            true => bits.into(),
+            false => {
+                InitExpr::Computed([InitOp::Global(base), InitOp::Bits(bits), InitOp::Add].into())
+            }
+        };
         let global = module.globals.push(GlobalDecl {
             name: name.to_owned(),
             ty,
@@ -215,7 +224,7 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
     };
     let references = module.tables.push(references);
     module.data.push(DataSegment { active: None, bytes: (0..16).map(|n| 200 + n).collect() });
-    module.elements.push(ElementSegment { ty: Type::FuncRef, active: None, entries: vec![0; 3] });
+    module.elements.push(ElementSegment::passive(Type::FuncRef, vec![0; 3]));
     let segments = (Data::from_u32(1), Elem::from_u32(0));
     let (entries, callees) = (Vec::new(), Vec::new());
     let host = (weights.of(Feature::HostCall) > 0).then(|| declare_host(module, prng));
@@ -232,6 +241,13 @@ fn declare(module: &mut Module, weights: &Weights, prng: &mut Prng) -> Surroundi
         declared: if weights.declared() > 0 { declare_effects(module) } else { Vec::new() },
         may_call_indirect: false,
     }
+}
+
+/// Imports the global that the initial value of another depends on.
+fn declare_base(module: &mut Module) -> ir::Global {
+    let import = ImportName { module: "env".to_owned(), field: "base".to_owned() };
+    let (name, ty, init) = ("base".to_owned(), Type::I32, InitExpr::Bits(0));
+    module.globals.push(GlobalDecl { name, ty, mutable: false, init, import: Some(import) })
 }
 
 /// Declares two host memories, and returns them with the middle of their accesses. In the first,

@@ -31,7 +31,26 @@ fn module_cases() -> Vec<Case> {
             "import func @f \"a\" \"b\" (i32) -> i32 effect(reads)\n\
              func @g(%x: i32) -> i32 {\nentry:\n  %y = call_pure.i32 @f(%x)\n  return %y\n}\n",
         ),
-        damaged(&[Rule::ModGlobal1], |m| m.globals[Global::new(0)].init = 1 << 32),
+        damaged(&[Rule::ModGlobal1], |m| m.globals[Global::new(0)].init = (1 << 32).into()),
+        written(&[Rule::ModInit1], "global @a: i32 = (@b)\nglobal @b: i32 = 1\n"),
+        written(&[Rule::ModInit1], "global @a: mut i32 = 1\nglobal @b: i32 = (@a)\n"),
+        written(&[Rule::ModInit1], "global @a: i64 = 1\nglobal @b: i32 = (@a)\n"),
+        written(&[Rule::ModInit1], "global @a: i32 = 1\nglobal @b: i32 = (@a, add)\n"),
+        written(&[Rule::ModInit1], "global @a: i32 = 1\nglobal @b: i32 = (@a, 1)\n"),
+        written(&[Rule::ModInit1], "global @a: f32 = 1.5\nglobal @b: f32 = (@a, @a, add)\n"),
+        written(&[Rule::ModInit1], "global @a: i32 = (4294967296)\n"),
+        written(&[Rule::ModInit1], "global @a: i64 = 1\nmemory @m 1\ndata @m (@a) \"x\"\n"),
+        written(&[Rule::ModInit1], "global @a: i64 = 1\ntable @t 1\nelem @t (@a) [null]\n"),
+        written(&[Rule::ModInit1], "global @a: i64 = 1\nelem [(@a)]\n"),
+        damaged(&[Rule::ModInit1], |m| m.elements[0].from_globals.push((99, Global::new(0)))),
+        written(
+            &[Rule::ModTable3],
+            "import global @a \"m\" \"a\": i32\ntable @t 4 fixed\nelem @t (@a) [null]\n",
+        ),
+        written(
+            &[Rule::ModTable3],
+            "import global @a \"m\" \"a\": funcref\ntable @t 4 fixed\nelem @t 0 [(@a)]\n",
+        ),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(0)),
         damaged(&[Rule::ModMemory1], |m| m.memories[Memory::new(0)].max_pages = Some(65537)),
         damaged(&[Rule::ModTable1], |m| m.tables[Table::new(0)].size = 10_000_001),
@@ -49,21 +68,21 @@ fn module_cases() -> Vec<Case> {
                 name: "r".into(),
                 ty: Type::FuncRef,
                 mutable: false,
-                init: 100,
+                init: 100.into(),
                 import: None,
             };
             m.globals.push(decl);
         }),
         damaged(&[Rule::ModElem4], |m| {
-            m.elements.push(ElementSegment { ty: Type::I32, active: None, entries: vec![1] });
+            m.elements.push(ElementSegment::passive(Type::I32, vec![1]));
         }),
-        damaged(&[Rule::ModData1], |m| m.data[0].active = Some((Memory::new(9), 0))),
-        damaged(&[Rule::ModData2], |m| m.data[0].active = Some((Memory::new(0), 65534))),
+        damaged(&[Rule::ModData1], |m| m.data[0].active = Some((Memory::new(9), 0.into()))),
+        damaged(&[Rule::ModData2], |m| m.data[0].active = Some((Memory::new(0), 65534.into()))),
         damaged(&[Rule::ModData2], |m| {
             m.data.push(DataSegment::active(Memory::new(0), u64::MAX, vec![1, 2]));
         }),
-        damaged(&[Rule::ModElem1], |m| m.elements[0].active = Some((Table::new(9), 0))),
-        damaged(&[Rule::ModElem2], |m| m.elements[0].active = Some((Table::new(0), 3))),
+        damaged(&[Rule::ModElem1], |m| m.elements[0].active = Some((Table::new(9), 0.into()))),
+        damaged(&[Rule::ModElem2], |m| m.elements[0].active = Some((Table::new(0), 3.into()))),
         damaged(&[Rule::ModElem3], |m| {
             m.elements.push(ElementSegment::of_funcs(Table::new(0), 0, &[Some(far)]));
         }),
