@@ -178,6 +178,21 @@ pub struct ReportedProgram {
     pub functions: u64,
     /// The number of their instructions, constants and terminators included.
     pub instructions: u64,
+    /// The functions that are left out, since they use parts of WebAssembly that are not supported.
+    /// The key is absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutFunction>,
+}
+
+/// A function that is left out of a report.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct LeftOutFunction {
+    /// The name of the function in the module.
+    pub name: String,
+    /// The part of WebAssembly, as in `SIMD`.
+    pub feature: String,
+    /// The offset in bytes of the first use, from the start of the module.
+    pub offset: u64,
 }
 
 /// The size of one version, or of several together.
@@ -520,6 +535,10 @@ pub struct CheckReport {
     pub level: String,
     /// The checked functions, in module order.
     pub functions: Vec<CheckedFunction>,
+    /// The functions that are left out, since they use parts of WebAssembly that are not supported.
+    /// The key is absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutFunction>,
     /// Whether the command was interrupted. The document then covers the functions that were
     /// complete by then.
     pub interrupted: bool,

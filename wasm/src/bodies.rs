@@ -6,12 +6,15 @@
 //! the number of threads does not show in the result.
 
 use crate::budget::ImportBudget;
-use crate::error::ImportError;
+use crate::error::{ImportError, Location};
 use crate::function::{ModuleContext, translate};
 use crate::offsets::BodyOffsets;
+use crate::unsupported::LeftOut;
 use ir::{Func, Function};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wasmparser::{FuncToValidate, FuncValidatorAllocations, FunctionBody, ValidatorResources};
+use wasmparser::{
+    FuncToValidate, FuncValidator, FuncValidatorAllocations, FunctionBody, ValidatorResources,
+};
 
 /// Bytes of bodies for which a thread pays: it takes 0.1 ms to start one, and about as long to
 /// translate a kilobyte.
@@ -25,11 +28,12 @@ pub(crate) struct Pending<'a> {
     pub(crate) body: FunctionBody<'a>,
 }
 
-/// A body that was translated, with the offsets of its instructions if they are noted.
-pub(crate) struct Translated {
-    pub(crate) id: Func,
-    pub(crate) function: Function,
-    pub(crate) offsets: Option<BodyOffsets>,
+/// What became of a body.
+pub(crate) enum Translated {
+    /// It was translated, with the offsets of its instructions if they are noted.
+    Body { id: Func, function: Function, offsets: Option<BodyOffsets> },
+    /// It is left out.
+    LeftOut(LeftOut),
 }
 
 impl Pending<'_> {
@@ -39,13 +43,36 @@ impl Pending<'_> {
         allocations: &mut FuncValidatorAllocations,
         budget: &mut ImportBudget,
     ) -> Result<Translated, ImportError> {
+        let left = budget.left();
+        let mut validator = self.validator(allocations);
+        let error = match translate(context, self.id, &self.body, &mut validator, budget) {
+            Ok((function, offsets)) => {
+                *allocations = validator.into_allocations();
+                return Ok(Translated::Body { id: self.id, function, offsets });
+            }
+            Err(error) => error,
+        };
+        let (Some(feature), Some(_), Location::Offset(offset)) =
+            (error.feature(), context.unsupported, error.location())
+        else {
+            return Err(error);
+        };
+        // Nothing of the function is left, and the rest of the body must be valid as well.
+        *budget = ImportBudget::of(left);
+        let mut validator = self.validator(&mut validator.into_allocations());
+        validator.validate(&self.body)?;
+        *allocations = validator.into_allocations();
+        Ok(Translated::LeftOut(LeftOut { func: self.id, feature, offset }))
+    }
+
+    fn validator(
+        &self,
+        allocations: &mut FuncValidatorAllocations,
+    ) -> FuncValidator<ValidatorResources> {
         let FuncToValidate { resources, index, ty, features } = &self.func;
         let (resources, index, ty, features) = (resources.clone(), *index, *ty, *features);
         let func = FuncToValidate { resources, index, ty, features };
-        let mut validator = func.into_validator(std::mem::take(allocations));
-        let (function, offsets) = translate(context, self.id, &self.body, &mut validator, budget)?;
-        *allocations = validator.into_allocations();
-        Ok(Translated { id: self.id, function, offsets })
+        func.into_validator(std::mem::take(allocations))
     }
 }
 

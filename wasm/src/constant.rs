@@ -23,12 +23,22 @@ pub(crate) fn check(expr: &ConstExpr<'_>) -> Result<()> {
 
 /// A constant expression that the validator has accepted. Its bits are known unless it reads an
 /// imported global, whose value only the embedder knows.
-pub(crate) fn value(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Result<InitExpr> {
+/// Also returns its offset.
+///
+/// # Errors
+/// If an operator is not supported.
+pub(crate) fn value(
+    expr: &ConstExpr<'_>,
+    module: &Module,
+    index: &Index,
+) -> Result<(InitExpr, u64)> {
     let mut ops: Vec<InitOp> = Vec::new();
     let mut ty = None;
     let mut operators = expr.get_operators_reader();
+    let start = operators.original_position();
     while !operators.eof() {
-        let operator = operators.read()?;
+        let (operator, offset) = operators.read_with_offset()?;
+        check_supported(&operator, offset)?;
         if let Some((_, bits)) = operators::constant(&operator) {
             ops.push(InitOp::Bits(bits));
             continue;
@@ -58,11 +68,12 @@ pub(crate) fn value(expr: &ConstExpr<'_>, module: &Module, index: &Index) -> Res
     }
     let reads = ops.iter().any(|op| matches!(op, InitOp::Global(_)));
     let computed = InitExpr::Computed(ops.into());
-    Ok(match reads {
+    let value = match reads {
         true => computed,
         // A constant alone has no operation, whose type would matter.
         false => {
             computed.evaluate(ty.unwrap_or(Type::I64), |_| unreachable!("it reads none")).into()
         }
-    })
+    };
+    Ok((value, start))
 }

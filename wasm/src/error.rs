@@ -31,11 +31,33 @@ pub struct ImportError {
     kind: ErrorKind,
     message: String,
     location: Location,
+    /// The common name of the unsupported part of WebAssembly, if the importer itself found it.
+    feature: Option<&'static str>,
 }
 
 impl ImportError {
+    fn new(kind: ErrorKind, message: String, location: Location) -> ImportError {
+        ImportError { kind, message, location, feature: None }
+    }
+
+    /// A part of WebAssembly that is not supported, by its common name.
+    pub(crate) fn of_feature(feature: &'static str, offset: u64) -> ImportError {
+        let what = format!("this module uses {feature}, which is not supported");
+        ImportError::unsupported(what, offset).with_feature(feature)
+    }
+
+    /// The error with the common name of the unsupported part.
+    pub(crate) fn with_feature(self, feature: &'static str) -> ImportError {
+        ImportError { feature: Some(feature), ..self }
+    }
+
+    /// The common name of the unsupported part of WebAssembly.
+    pub(crate) fn feature(&self) -> Option<&'static str> {
+        self.feature
+    }
+
     pub(crate) fn invalid(message: impl Into<String>, location: Location) -> ImportError {
-        ImportError { kind: ErrorKind::Invalid, message: message.into(), location }
+        ImportError::new(ErrorKind::Invalid, message.into(), location)
     }
 
     pub(crate) fn unsupported(what: impl Into<String>, offset: u64) -> ImportError {
@@ -43,23 +65,15 @@ impl ImportError {
     }
 
     pub(crate) fn unsupported_at(what: impl Into<String>, location: Location) -> ImportError {
-        ImportError { kind: ErrorKind::Unsupported, message: what.into(), location }
+        ImportError::new(ErrorKind::Unsupported, what.into(), location)
     }
 
     pub(crate) fn too_large(what: impl Into<String>, offset: u64) -> ImportError {
-        ImportError {
-            kind: ErrorKind::TooLarge,
-            message: what.into(),
-            location: Location::Offset(offset),
-        }
+        ImportError::new(ErrorKind::TooLarge, what.into(), Location::Offset(offset))
     }
 
     pub(crate) fn unlinkable(what: impl Into<String>, offset: u64) -> ImportError {
-        ImportError {
-            kind: ErrorKind::Unlinkable,
-            message: what.into(),
-            location: Location::Offset(offset),
-        }
+        ImportError::new(ErrorKind::Unlinkable, what.into(), Location::Offset(offset))
     }
 
     /// The kind of error.
@@ -135,7 +149,7 @@ impl From<wasmparser::Error> for ImportError {
         let location = Location::Offset(error.offset());
         let message = error.message();
         if !words.iter().any(|w| message.contains(w)) {
-            return ImportError { kind: ErrorKind::Invalid, message: message.to_owned(), location };
+            return ImportError::invalid(message, location);
         }
         let title =
             NOT_ALLOWED.iter().find(|(words, _)| message.contains(words)).map(|(_, title)| *title);
@@ -143,6 +157,6 @@ impl From<wasmparser::Error> for ImportError {
             Some(title) => format!("this module uses {title}, which is not supported ({message})"),
             None => message.to_owned(),
         };
-        ImportError { kind: ErrorKind::Unsupported, message, location }
+        ImportError::unsupported_at(message, location)
     }
 }

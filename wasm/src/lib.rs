@@ -13,6 +13,7 @@
 mod bodies;
 mod budget;
 mod constant;
+mod declarations;
 mod error;
 mod function;
 mod index;
@@ -23,9 +24,11 @@ mod module;
 mod names;
 mod offsets;
 mod operators;
+mod segments;
 #[cfg(feature = "source")]
 mod source;
 mod text;
+mod unsupported;
 pub mod wasi;
 
 pub use budget::ImportLimits;
@@ -34,13 +37,15 @@ pub use limits::Limits;
 pub use link::Linker;
 #[cfg(feature = "source")]
 pub use load::load_with_source;
-pub use load::{Format, LoadError, load, load_within};
+pub use load::{Format, LoadError, Parts, load, load_parts, load_within};
 pub use offsets::CodeOffsets;
 #[cfg(feature = "source")]
 pub use source::{SourceLine, SourceMap, SourceNote};
 pub use text::import_wat;
+pub use unsupported::LeftOut;
 
 use ir::Module;
+use module::Wanted;
 
 /// Whether these bytes start like a binary WebAssembly module.
 pub fn is_wasm(bytes: &[u8]) -> bool {
@@ -62,7 +67,7 @@ pub fn is_wasm(bytes: &[u8]) -> bool {
 /// When the input is not a valid module, uses an unsupported part of WebAssembly, or needs more
 /// memory than the limits allow. The error has the byte offset.
 pub fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module, ImportError> {
-    Ok(module::import(bytes, limits, None, false)?.module)
+    Ok(module::import(bytes, limits, None, Wanted::default())?.module)
 }
 
 /// As [`import`], and also returns the operators that the instructions come from. The module is the
@@ -74,7 +79,8 @@ pub fn import_with_offsets(
     bytes: &[u8],
     limits: &ImportLimits,
 ) -> Result<(Module, CodeOffsets), ImportError> {
-    let imported = module::import(bytes, limits, None, true)?;
+    let wanted = Wanted { offsets: true, parts: false };
+    let imported = module::import(bytes, limits, None, wanted)?;
     Ok((imported.module, imported.offsets.unwrap_or_default()))
 }
 
@@ -91,5 +97,5 @@ pub fn import_linked(
     limits: &ImportLimits,
     linker: Linker<'_>,
 ) -> Result<Module, ImportError> {
-    Ok(module::import(bytes, limits, Some(linker), false)?.module)
+    Ok(module::import(bytes, limits, Some(linker), Wanted::default())?.module)
 }

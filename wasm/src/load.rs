@@ -1,9 +1,11 @@
 //! Loads modules: parses or imports bytes, verifies the module, and locates the findings.
 
-use crate::ImportError;
 use crate::Limits;
 #[cfg(feature = "source")]
 use crate::SourceMap;
+use crate::module::{self, Imported, Wanted};
+use crate::text;
+use crate::unsupported::LeftOut;
 use ir::Module;
 use ir::text::{SourceLines, parse_module_with_lines};
 use ir::verifier::{Entity, Finding, Rule, verify_module};
@@ -111,13 +113,7 @@ pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
 /// # Panics
 /// Like [`load`].
 pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
-    check_length(bytes, limits)?;
-    let module = match format {
-        Format::Oir => load_text(bytes)?,
-        Format::Wasm => imported(crate::import(bytes, &limits.import))?,
-        Format::Wat => imported(crate::import_wat(utf8(bytes)?, &limits.import))?,
-    };
-    within(module, limits)
+    Ok(load_wanted(format, bytes, limits, Wanted::default())?.module)
 }
 
 /// Like [`load_within`], and also returns the lines of the source if the module has debug info with
@@ -136,16 +132,87 @@ pub fn load_with_source(
     bytes: &[u8],
     limits: &Limits,
 ) -> Result<(Module, Option<SourceMap>), LoadError> {
-    if format != Format::Wasm
-        || bytes.len() as u64 > limits.input_bytes
-        || !SourceMap::has_lines(bytes)
-    {
-        return Ok((load_within(format, bytes, limits)?, None));
+    let wanted = Wanted { offsets: true, parts: false };
+    let parts = load_wanted(format, bytes, limits, wanted)?;
+    Ok((parts.module, parts.source))
+}
+
+/// The parts of a module that are supported.
+#[derive(Debug)]
+pub struct Parts {
+    /// The module. A function that is left out is declared, and awaits its body
+    /// ([`Module::awaits_body`]).
+    pub module: Module,
+    /// The lines of the source, if they are wanted and the module has debug info with lines.
+    #[cfg(feature = "source")]
+    pub source: Option<SourceMap>,
+    /// The functions that are left out, in the order of the module.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Like [`load_within`], for a module that is optimized and not run: functions that use SIMD,
+/// threads, exceptions, tail calls or another part of WebAssembly that is not supported are left
+/// out, in place of an error. With `lines`, the parts have the lines of the source.
+///
+/// Code that is kept is optimized as code of one thread. A program with threads allows that, since
+/// an access that is not atomic promises other threads nothing, and atomic accesses are left out.
+///
+/// # Errors
+/// Like [`load_within`].
+///
+/// # Panics
+/// Like [`load`].
+pub fn load_parts(
+    format: Format,
+    bytes: &[u8],
+    limits: &Limits,
+    lines: bool,
+) -> Result<Parts, LoadError> {
+    load_wanted(format, bytes, limits, Wanted { offsets: lines, parts: true })
+}
+
+fn load_wanted(
+    format: Format,
+    bytes: &[u8],
+    limits: &Limits,
+    wanted: Wanted,
+) -> Result<Parts, LoadError> {
+    check_length(bytes, limits)?;
+    if format == Format::Oir {
+        return Ok(Parts {
+            module: within(load_text(bytes)?, limits)?,
+            #[cfg(feature = "source")]
+            source: None,
+            left_out: Vec::new(),
+        });
     }
-    let (module, offsets) =
-        crate::import_with_offsets(bytes, &limits.import).map_err(LoadError::about_bytes)?;
-    let module = within(imported(Ok(module))?, limits)?;
-    Ok((module, Some(SourceMap::new(bytes, offsets))))
+    // Only the binary format has debug info.
+    let offsets = wanted.offsets && format == Format::Wasm && has_lines(bytes);
+    let wanted = Wanted { offsets, ..wanted };
+    let imported = match format {
+        Format::Wat => text::import(utf8(bytes)?, &limits.import, wanted),
+        _ => module::import(bytes, &limits.import, None, wanted),
+    };
+    let Imported { module, offsets, left_out } = imported.map_err(LoadError::about_bytes)?;
+    let module = within(verified(module)?, limits)?;
+    #[cfg(not(feature = "source"))]
+    drop(offsets);
+    Ok(Parts {
+        module,
+        #[cfg(feature = "source")]
+        source: offsets.map(|offsets| SourceMap::new(bytes, offsets)),
+        left_out,
+    })
+}
+
+#[cfg(feature = "source")]
+fn has_lines(bytes: &[u8]) -> bool {
+    SourceMap::has_lines(bytes)
+}
+
+#[cfg(not(feature = "source"))]
+fn has_lines(_: &[u8]) -> bool {
+    false
 }
 
 fn check_length(bytes: &[u8], limits: &Limits) -> Result<(), LoadError> {
@@ -173,8 +240,7 @@ fn within(module: Module, limits: &Limits) -> Result<Module, LoadError> {
     }
 }
 
-fn imported(module: Result<Module, ImportError>) -> Result<Module, LoadError> {
-    let module = module.map_err(LoadError::about_bytes)?;
+fn verified(module: Module) -> Result<Module, LoadError> {
     match verify_module(&module).first() {
         None => Ok(module),
         // A valid WebAssembly module whose instantiation always traps. The verifier rejects it, and

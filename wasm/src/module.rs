@@ -4,29 +4,25 @@ use crate::bodies::{Pending, Translated, translate_all};
 use crate::budget::{ImportBudget, ImportLimits, cost};
 use crate::constant;
 use crate::error::{ImportError, Location};
-use crate::function::{ModuleContext, value_type};
+use crate::function::ModuleContext;
 use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
 use crate::offsets::CodeOffsets;
-use ir::init::InitExpr;
-use ir::module::{
-    DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
-    MemoryKind, TableDecl,
-};
-use ir::verifier::MAX_TABLE_ENTRIES;
-use ir::{Module, Sig, Signature, Type, reference};
+use crate::unsupported::{LeftOut, Unsupported};
+use ir::module::{Export, External, FuncDecl, ImportName};
+use ir::{Module, Sig, Signature};
 use std::collections::HashMap;
 use wasmparser::{
-    ConstExpr, DataKind, DataSectionReader, ElementItems, ElementKind, ElementSectionReader,
-    ExportSectionReader, ExternalKind, FuncToValidate, FuncType, FuncValidatorAllocations,
-    FunctionBody, FunctionSectionReader, GlobalSectionReader, GlobalType, ImportSectionReader,
-    MemoryType, Parser, Payload, SectionLimited, TableType, TypeRef, TypeSectionReader,
+    ConstExpr, DataKind, ElementItems, ElementKind, ExportSectionReader, ExternalKind,
+    FuncToValidate, FuncValidatorAllocations, FunctionBody, FunctionSectionReader,
+    GlobalSectionReader, ImportSectionReader, Parser, Payload, SectionLimited, TableInit, TypeRef,
     ValidPayload, Validator, ValidatorResources, WasmFeatures,
 };
 
 type Result<T> = std::result::Result<T, ImportError>;
 
+/// The features that are supported.
 const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::SIGN_EXTENSION)
     .union(WasmFeatures::SATURATING_FLOAT_TO_INT)
@@ -36,10 +32,22 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
     .union(WasmFeatures::REFERENCE_TYPES)
     .union(WasmFeatures::EXTENDED_CONST);
 
+/// What an import is to give.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Wanted {
+    /// The offsets of the instructions.
+    pub(crate) offsets: bool,
+    /// A module without the functions that use parts of WebAssembly that are not supported, in
+    /// place of an error.
+    pub(crate) parts: bool,
+}
+
 /// A module and, on request, the offsets of its instructions.
 pub(crate) struct Imported {
     pub(crate) module: Module,
     pub(crate) offsets: Option<CodeOffsets>,
+    /// The functions that are left out, in the order of the bodies.
+    pub(crate) left_out: Vec<LeftOut>,
 }
 
 /// Imports a module, alone or linked to the modules of a linker.
@@ -47,7 +55,7 @@ pub(crate) fn import(
     bytes: &[u8],
     limits: &ImportLimits,
     linker: Option<Linker<'_>>,
-    with_offsets: bool,
+    wanted: Wanted,
 ) -> Result<Imported> {
     let module = linker.as_ref().map_or_else(Module::new, Linker::before);
     let mut importer = Importer {
@@ -63,19 +71,22 @@ pub(crate) fn import(
         pending: Vec::new(),
         threads: limits.threads,
         code_start: 0,
-        offsets: with_offsets.then(CodeOffsets::default),
+        offsets: wanted.offsets.then(CodeOffsets::default),
+        unsupported: wanted.parts.then(Unsupported::default),
+        left_out: Vec::new(),
     };
     let imported = importer.all(bytes);
     // An error of a body comes before one behind it.
     importer.bodies()?;
     imported?;
     let is_linked = importer.linker.is_some();
-    let (mut module, offsets) = (importer.module, importer.offsets);
-    // The code of a linked module comes later, and may write the tables of the modules before.
-    if !is_linked {
+    let Importer { mut module, offsets, left_out, .. } = importer;
+    // The code of a linked module comes later, and may write the tables of the modules before; so
+    // may code that is left out (`functions_that_are_left_out_may_write_tables`).
+    if !is_linked && left_out.is_empty() {
         fix_tables(&mut module);
     }
-    Ok(Imported { module, offsets })
+    Ok(Imported { module, offsets, left_out })
 }
 
 /// Declares tables fixed that nothing writes. Cost: linear in the module.
@@ -100,11 +111,11 @@ fn name_section(bytes: &[u8]) -> Option<NameSection<'_>> {
 
 /// The names in use, by kind.
 #[derive(Default)]
-struct NamesInUse {
+pub(crate) struct NamesInUse {
     funcs: UniqueNames,
-    globals: UniqueNames,
-    memories: UniqueNames,
-    tables: UniqueNames,
+    pub(crate) globals: UniqueNames,
+    pub(crate) memories: UniqueNames,
+    pub(crate) tables: UniqueNames,
 }
 
 impl NamesInUse {
@@ -118,16 +129,16 @@ impl NamesInUse {
     }
 }
 
-struct Importer<'a, 'l> {
-    module: Module,
+pub(crate) struct Importer<'a, 'l> {
+    pub(crate) module: Module,
     /// The signature for each type index.
-    types: Vec<Sig>,
-    sig_of: HashMap<Signature, Sig>,
-    index: Index,
-    names: NamesInUse,
+    pub(crate) types: Vec<Sig>,
+    pub(crate) sig_of: HashMap<Signature, Sig>,
+    pub(crate) index: Index,
+    pub(crate) names: NamesInUse,
     linker: Option<Linker<'l>>,
     name_section: Option<NameSection<'a>>,
-    budget: ImportBudget,
+    pub(crate) budget: ImportBudget,
     allocations: FuncValidatorAllocations,
     /// Bodies that were read, and not translated yet.
     pending: Vec<Pending<'a>>,
@@ -136,14 +147,21 @@ struct Importer<'a, 'l> {
     code_start: u64,
     /// The offsets of instructions, if they are to be noted.
     offsets: Option<CodeOffsets>,
+    /// The declarations with placeholders, if functions may be left out.
+    pub(crate) unsupported: Option<Unsupported>,
+    left_out: Vec<LeftOut>,
 }
 
 impl<'a> Importer<'a, '_> {
     /// Imports the sections of a module, up to the first error. Bodies may be left for later.
     fn all(&mut self, bytes: &'a [u8]) -> Result<()> {
-        let mut validator = Validator::new_with_features(FEATURES);
+        let features = match self.unsupported {
+            None => FEATURES,
+            Some(_) => WasmFeatures::all().difference(WasmFeatures::COMPONENT_MODEL),
+        };
+        let mut validator = Validator::new_with_features(features);
         let mut parser = Parser::new(0);
-        parser.set_features(FEATURES);
+        parser.set_features(features);
         for payload in parser.parse_all(bytes) {
             let payload = payload?;
             // Sections behind the code take their share of the budget after the bodies
@@ -180,19 +198,19 @@ impl<'a> Importer<'a, '_> {
                 section
                     .clone()
                     .into_iter()
-                    .try_for_each(|global| constant::check(&global?.init_expr))
+                    .try_for_each(|global| self.check_constant(&global?.init_expr))
             }
             Payload::ElementSection(section) => {
                 self.check_count(section, cost::ITEM)?;
                 section.clone().into_iter().try_for_each(|segment| {
                     let segment = segment?;
                     if let ElementKind::Active { offset_expr, .. } = segment.kind {
-                        constant::check(&offset_expr)?;
+                        self.check_constant(&offset_expr)?;
                     }
                     match segment.items {
                         ElementItems::Functions(_) => Ok(()),
                         ElementItems::Expressions(_, items) => {
-                            items.into_iter().try_for_each(|item| constant::check(&item?))
+                            items.into_iter().try_for_each(|item| self.check_constant(&item?))
                         }
                     }
                 })
@@ -200,11 +218,18 @@ impl<'a> Importer<'a, '_> {
             Payload::DataSection(section) => {
                 self.check_count(section, cost::ITEM)?;
                 section.clone().into_iter().try_for_each(|segment| match segment?.kind {
-                    DataKind::Active { offset_expr, .. } => constant::check(&offset_expr),
+                    DataKind::Active { offset_expr, .. } => self.check_constant(&offset_expr),
                     DataKind::Passive => Ok(()),
                 })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn check_constant(&self, expr: &ConstExpr<'a>) -> Result<()> {
+        match self.unsupported {
+            None => constant::check(expr),
+            Some(_) => Ok(()),
         }
     }
 
@@ -227,7 +252,14 @@ impl<'a> Importer<'a, '_> {
                 section.into_iter_with_offsets().try_for_each(|item| {
                     let (offset, table) = item?;
                     let name = format!("table{}", self.index.tables.len());
-                    self.declare_table(&table.ty, &name, None, offset)
+                    self.declare_table(&table.ty, &name, None, offset)?;
+                    if let (TableInit::Expr(_), Some(unsupported)) =
+                        (table.init, &mut self.unsupported)
+                    {
+                        let table = self.index.tables.last().expect("declared above");
+                        unsupported.tables.insert(*table, "function references");
+                    }
+                    Ok(())
                 })
             }
             Payload::MemorySection(section) => section.into_iter().try_for_each(|memory| {
@@ -251,40 +283,14 @@ impl<'a> Importer<'a, '_> {
         }
     }
 
-    fn types(&mut self, section: TypeSectionReader<'a>) -> Result<()> {
-        for item in section.into_iter_with_offsets() {
-            let (offset, group) = item?;
-            for ty in group.into_types() {
-                let signature = self.signature(ty.unwrap_func(), offset)?;
-                let sigs = &mut self.module.sigs;
-                let sig =
-                    *self.sig_of.entry(signature).or_insert_with_key(|s| sigs.push(s.clone()));
-                self.types.push(sig);
-            }
-        }
-        Ok(())
-    }
-
-    fn signature(&mut self, ty: &FuncType, offset: u64) -> Result<Signature> {
-        let mut signature = Signature::default();
-        // A long list of types lies in a buffer that grows by doubling. The signature is stored
-        // twice, in the module and as a key of `sig_of`.
-        self.budget.charge(8 * (ty.params().len() + ty.results().len()) as u64, offset)?;
-        for param in ty.params() {
-            signature.params.push(value_type(*param, offset)?);
-        }
-        for result in ty.results() {
-            signature.results.push(value_type(*result, offset)?);
-        }
-        Ok(signature)
-    }
-
     fn imports(&mut self, section: ImportSectionReader<'a>) -> Result<()> {
         for item in section.into_imports_with_offsets() {
             let (offset, import) = item?;
             let name = format!("{}.{}", import.module, import.name);
             self.budget.charge(cost::NAME_BYTE * name.len() as u64, offset)?;
             let what = match import.ty {
+                // No function that is kept can name a tag.
+                TypeRef::Tag(_) if self.unsupported.is_some() => continue,
                 TypeRef::Tag(_) => "tag",
                 TypeRef::FuncExact(_) => "exact function",
                 _ if self.linker.is_some() => {
@@ -327,7 +333,7 @@ impl<'a> Importer<'a, '_> {
             TypeRef::Table(ty) => self.declare_table(ty, name, Some(import), offset)?,
             TypeRef::Memory(ty) => self.declare_memory(ty, name, Some(import)),
             TypeRef::Global(ty) => {
-                self.declare_global(ty, name, 0.into(), Some(import), offset)?;
+                self.declare_global(ty, name, Ok(0.into()), Some(import), offset)?;
             }
             TypeRef::Tag(_) | TypeRef::FuncExact(_) => unreachable!("importer: rejected before"),
         }
@@ -343,66 +349,6 @@ impl<'a> Importer<'a, '_> {
             External::Memory(memory) => self.index.memories.push(memory),
             External::Table(table) => self.index.tables.push(table),
         }
-        Ok(())
-    }
-
-    fn declare_table(
-        &mut self,
-        ty: &TableType,
-        name: &str,
-        import: Option<ImportName>,
-        offset: u64,
-    ) -> Result<()> {
-        if ty.initial > MAX_TABLE_ENTRIES.into() {
-            let size = ty.initial;
-            let message = format!("a table of {size} entries; the limit is {MAX_TABLE_ENTRIES}");
-            return Err(ImportError::too_large(message, offset));
-        }
-        let entries = |n: u64| u32::try_from(n).expect("the validator rejects larger tables");
-        let (size, max_size) = (entries(ty.initial), ty.maximum.map(entries));
-        let ty = value_type(wasmparser::ValType::Ref(ty.element_type), offset)?;
-        let name = self.names.tables.unique(name);
-        self.index.tables.push(self.module.tables.push(TableDecl {
-            name,
-            ty,
-            size,
-            max_size,
-            import,
-            fixed: false,
-        }));
-        Ok(())
-    }
-
-    fn declare_memory(&mut self, ty: &MemoryType, name: &str, import: Option<ImportName>) {
-        let pages = |n: u64| u32::try_from(n).expect("the validator rejects more than 65536 pages");
-        let (min_pages, max_pages) = (pages(ty.initial), ty.maximum.map(pages));
-        let name = self.names.memories.unique(name);
-        self.index.memories.push(self.module.memories.push(MemoryDecl {
-            name,
-            min_pages,
-            max_pages,
-            import,
-            kind: MemoryKind::Linear,
-        }));
-    }
-
-    fn declare_global(
-        &mut self,
-        ty: &GlobalType,
-        name: &str,
-        init: InitExpr,
-        import: Option<ImportName>,
-        offset: u64,
-    ) -> Result<()> {
-        let (name, mutable) = (self.names.globals.unique(name), ty.mutable);
-        let ty = value_type(ty.content_type, offset)?;
-        self.index.globals.push(self.module.globals.push(GlobalDecl {
-            name,
-            ty,
-            mutable,
-            init,
-            import,
-        }));
         Ok(())
     }
 
@@ -447,7 +393,7 @@ impl<'a> Importer<'a, '_> {
             let (offset, global) = item?;
             let given = names.get(index).copied().flatten().map(str::to_owned);
             let name = given.unwrap_or_else(|| format!("global{index}"));
-            let init = self.constant(&global.init_expr)?;
+            let init = self.constant(&global.init_expr);
             self.declare_global(&global.ty, &name, init, None, offset)?;
         }
         Ok(())
@@ -461,6 +407,7 @@ impl<'a> Importer<'a, '_> {
                 ExternalKind::Table => External::Table(self.index.table(export.index)),
                 ExternalKind::Memory => External::Memory(self.index.memory(export.index)),
                 ExternalKind::Global => External::Global(self.index.global(export.index)),
+                ExternalKind::Tag if self.unsupported.is_some() => continue,
                 ExternalKind::Tag | ExternalKind::FuncExact => {
                     return Err(ImportError::unsupported(
                         "the export of a tag or of an exact function",
@@ -472,75 +419,6 @@ impl<'a> Importer<'a, '_> {
             self.module.exports.push(Export { name: export.name.to_owned(), item });
         }
         Ok(())
-    }
-
-    fn elements(&mut self, section: ElementSectionReader<'a>) -> Result<()> {
-        for segment in section.into_iter_with_offsets() {
-            let (offset, segment) = segment?;
-            let mut read = self.entries(segment.items, offset)?;
-            read.active = match segment.kind {
-                ElementKind::Active { table_index, offset_expr } => {
-                    Some((self.index.table(table_index.unwrap_or(0)), self.constant(&offset_expr)?))
-                }
-                ElementKind::Passive => None,
-                // A declared segment only lists functions that code may reference. At run time it
-                // is empty.
-                ElementKind::Declared => {
-                    read.entries.clear();
-                    read.from_globals.clear();
-                    None
-                }
-            };
-            read.entries.shrink_to_fit();
-            self.module.elements.push(read);
-        }
-        Ok(())
-    }
-
-    /// A passive segment of items.
-    fn entries(&mut self, items: ElementItems<'a>, offset: u64) -> Result<ElementSegment> {
-        let mut read = ElementSegment::passive(Type::FuncRef, Vec::new());
-        match items {
-            ElementItems::Functions(items) => {
-                for func in items.into_iter_with_offsets() {
-                    let (at, func) = func?;
-                    self.budget.charge(cost::ELEMENT, at)?;
-                    read.entries.push(reference::of_func(Some(self.index.func(func))));
-                }
-            }
-            ElementItems::Expressions(ty, items) => {
-                for item in items.into_iter_with_offsets() {
-                    let (at, expr) = item?;
-                    self.budget.charge(cost::ELEMENT, at)?;
-                    let value = self.constant(&expr)?;
-                    let index = read.entries.len() as u32;
-                    read.from_globals.extend(value.globals().map(|global| (index, global)));
-                    read.entries.push(value.known().unwrap_or(reference::NULL));
-                }
-                read.ty = value_type(wasmparser::ValType::Ref(ty), offset)?;
-            }
-        }
-        Ok(read)
-    }
-
-    fn data(&mut self, section: DataSectionReader<'a>) -> Result<()> {
-        for segment in section.into_iter_with_offsets() {
-            let (at, segment) = segment?;
-            let active = match segment.kind {
-                DataKind::Active { memory_index, offset_expr } => {
-                    Some((self.index.memory(memory_index), self.constant(&offset_expr)?))
-                }
-                DataKind::Passive => None,
-            };
-            self.budget.charge(segment.data.len() as u64, at)?;
-            self.module.data.push(DataSegment { active, bytes: segment.data.to_vec() });
-        }
-        Ok(())
-    }
-
-    /// A constant expression that the validator has accepted.
-    fn constant(&self, expr: &ConstExpr<'a>) -> Result<InitExpr> {
-        constant::value(expr, &self.module, &self.index)
     }
 
     /// Takes up a body. With one thread, the body is translated at once instead of waiting in
@@ -560,6 +438,7 @@ impl<'a> Importer<'a, '_> {
             types: &self.types,
             index: &self.index,
             notes_from: self.offsets.is_some().then_some(self.code_start),
+            unsupported: self.unsupported.as_ref(),
         };
         let translated = one.translate(context, &mut self.allocations, &mut self.budget)?;
         self.define(translated);
@@ -574,6 +453,7 @@ impl<'a> Importer<'a, '_> {
             types: &self.types,
             index: &self.index,
             notes_from: self.offsets.is_some().then_some(self.code_start),
+            unsupported: self.unsupported.as_ref(),
         };
         for translated in translate_all(context, &pending, self.threads, &mut self.budget)? {
             self.define(translated);
@@ -581,10 +461,18 @@ impl<'a> Importer<'a, '_> {
         Ok(())
     }
 
-    fn define(&mut self, Translated { id, function, offsets }: Translated) {
-        self.module.define(id, function);
-        if let (Some(all), Some(offsets)) = (&mut self.offsets, offsets) {
-            all.insert(id, offsets);
+    fn define(&mut self, translated: Translated) {
+        match translated {
+            Translated::Body { id, function, offsets } => {
+                self.module.define(id, function);
+                if let (Some(all), Some(offsets)) = (&mut self.offsets, offsets) {
+                    all.insert(id, offsets);
+                }
+            }
+            Translated::LeftOut(left_out) => {
+                self.module.define_later(left_out.func);
+                self.left_out.push(left_out);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::budget::ImportLimits;
 use crate::error::{ImportError, Location};
-use crate::module::import;
+use crate::module::{self, Imported, Wanted};
 use ir::Module;
 use wast::Wat;
 use wast::lexer::{Lexer, TokenKind};
@@ -14,6 +14,15 @@ use wast::parser::{self, ParseBuffer};
 /// When the text is not a module; the error has line and column. As [`crate::import`] when the
 /// encoded module is rejected; the error then has an offset in the encoded module.
 pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportError> {
+    Ok(import(text, limits, Wanted::default())?.module)
+}
+
+/// As [`import_wat`], with what is wanted.
+pub(crate) fn import(
+    text: &str,
+    limits: &ImportLimits,
+    wanted: Wanted,
+) -> Result<Imported, ImportError> {
     if let Some(at) = component(text) {
         let what = "this module uses the component model, which is not supported";
         return Err(ImportError::unsupported_at(what, place(text, at)));
@@ -24,7 +33,7 @@ pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportErr
     let buffer = ParseBuffer::new(text).map_err(located)?;
     let mut wat = parser::parse::<Wat<'_>>(&buffer).map_err(located)?;
     let bytes = wat.encode().map_err(located)?;
-    Ok(import(&bytes, limits, None, false)?.module)
+    module::import(&bytes, limits, None, wanted)
 }
 
 /// The line and column of a byte offset.

@@ -6,6 +6,7 @@ extern crate osier_wasm as wasm;
 mod corpus;
 mod damage;
 mod features;
+mod parts;
 mod programs;
 mod refusals;
 mod source;

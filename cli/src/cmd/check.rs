@@ -3,7 +3,7 @@
 
 use super::failure::CommandFailure;
 use super::format::{OutputFormat, json};
-use super::input;
+use super::input::{self, Loaded};
 use super::jobs::{Jobs, Worked, each_function};
 use super::level;
 use super::limits::InputLimits;
@@ -74,17 +74,19 @@ pub(super) struct Args {
 /// input cannot be read or the output cannot be written.
 pub(super) fn check(args: Args) -> Result<(), CommandFailure> {
     Output::check(&args.output)?;
-    let module = input::load(&args.file, &args.limits.limits())?.module;
-    let selected = args.selection.of(&module)?;
+    let loaded = input::load_parts(&args.file, &args.limits.limits(), false)?.loaded;
+    let module = &loaded.module;
+    let selected = args.selection.of(module)?;
     match &args.mapping {
-        None => check_own(&args, &module, &selected),
-        Some(path) => check_exported(&args, path, &module, &selected),
+        None => check_own(&args, &loaded, &selected),
+        Some(path) => check_exported(&args, path, &loaded, &selected),
     }
 }
 
 /// Adds up and writes the verdicts of all functions, and turns refuted entries into a failure.
 fn write_verdicts(
     args: &Args,
+    loaded: &Loaded,
     level: &str,
     worked: Worked<CheckedFunction>,
 ) -> Result<(), CommandFailure> {
@@ -111,6 +113,7 @@ fn write_verdicts(
         schema: SCHEMA,
         level: level.to_owned(),
         functions,
+        left_out: loaded.left_out(),
         checked: total,
         without_retry,
         interrupted,
@@ -169,8 +172,8 @@ impl GivenUpCount {
 type Selected<'m> = [(Func, &'m Function)];
 
 /// Makes the mappings of the selected functions and judges them.
-fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<(), CommandFailure> {
-    let jobs = args.jobs.count();
+fn check_own(args: &Args, loaded: &Loaded, selected: &Selected<'_>) -> Result<(), CommandFailure> {
+    let (jobs, module) = (args.jobs.count(), &loaded.module);
     let own = |pipeline: &Pipeline, base: &Function, stopwatch: &mut Stopwatch| {
         let levels = [args.level];
         let recipe = Recipe::new(pipeline, &levels);
@@ -193,7 +196,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
         PassPlan::Passes(pipeline) => {
             let work = |base: &Function, stopwatch: &mut Stopwatch| own(pipeline, base, stopwatch);
             return each_function(jobs, selected, work, |worked| {
-                write_verdicts(args, level, worked)
+                write_verdicts(args, loaded, level, worked)
             });
         }
         PassPlan::Inlining(plan) => plan,
@@ -222,7 +225,7 @@ fn check_own(args: &Args, module: &Module, selected: &Selected<'_>) -> Result<()
             Err(error) => panic!("@{}: {error}", base.name()),
         }
     };
-    each_function(jobs, selected, work, |worked| write_verdicts(args, level, worked))
+    each_function(jobs, selected, work, |worked| write_verdicts(args, loaded, level, worked))
 }
 
 /// By name: the functions.
@@ -235,9 +238,10 @@ fn funcs<'m>(selected: &Selected<'m>) -> BTreeMap<&'m str, Func> {
 fn check_exported(
     args: &Args,
     path: &Path,
-    module: &Module,
+    loaded: &Loaded,
     selected: &Selected<'_>,
 ) -> Result<(), CommandFailure> {
+    let module = &loaded.module;
     let text = input::read_text(path)?;
     let wrong = |error: exchange::ReadError| {
         CommandFailure::input(format!("{}:{}: {}", path.display(), error.line, error.what))
@@ -272,7 +276,7 @@ fn check_exported(
         // If several functions fail, the command reports the first in module order. The report is
         // thus the same for every number of threads.
         let results = results.into_iter().collect::<Result<Vec<_>, CommandFailure>>()?;
-        write_verdicts(args, file.level, Worked { results, stopwatch, interrupted })
+        write_verdicts(args, loaded, file.level, Worked { results, stopwatch, interrupted })
     })
 }
 

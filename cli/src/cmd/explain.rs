@@ -133,7 +133,7 @@ impl Args {
 /// output cannot be written.
 pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     Output::check(&args.output)?;
-    let Sourced { loaded, source } = input::load_with_source(&args.file, &args.limits.limits())?;
+    let Sourced { loaded, source } = input::load_parts(&args.file, &args.limits.limits(), true)?;
     let (func, base) = select::named(&loaded.module, &args.func)?;
     let inlines =
         |plan: &InlinePlan| plan.inlines(&Callers::new(&loaded.module), func, &mut NoObserver);

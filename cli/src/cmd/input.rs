@@ -2,8 +2,10 @@
 
 use super::failure::{CommandFailure, tell};
 use ir::Module;
+use osier::schema::LeftOutFunction;
 use osier::source::Lines;
-use osier::{Format, Limits};
+use osier::{Format, LeftOut, Limits, LoadError, Parts};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 use wasm::SourceMap;
@@ -56,17 +58,13 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
     Ok(Input { name, bytes })
 }
 
-/// Reads a module and verifies it.
+/// Reads a module that is to run, and verifies it.
 ///
 /// # Errors
 /// If the input cannot be read, exceeds a limit, or is not a well-formed module.
 pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailure> {
-    let input = read_at_most(path, limits.input_bytes)?;
-    let extension = path.extension().and_then(|e| e.to_str());
-    match osier::load_within(Format::of(extension, &input.bytes), &input.bytes, limits) {
-        Ok(module) => Ok(Loaded { name: input.name, module }),
-        Err(error) => Err(CommandFailure::Input(error.in_file(&input.name))),
-    }
+    let (name, module) = read_module(path, limits, osier::load_within)?;
+    Ok(Loaded { name, module, left_out: Vec::new() })
 }
 
 /// Like [`load`], with the lines of the source if the module has debug info.
@@ -74,15 +72,69 @@ pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailur
 /// # Errors
 /// As [`load`].
 pub(super) fn load_with_source(path: &Path, limits: &Limits) -> Result<Sourced, CommandFailure> {
-    let input = read_at_most(path, limits.input_bytes)?;
+    let (name, (module, map)) = read_module(path, limits, osier::load_with_source)?;
+    let source = Source { name: name.clone(), map };
+    Ok(Sourced { source, loaded: Loaded { name, module, left_out: Vec::new() } })
+}
+
+/// Reads a module that is not to run. Functions that use unsupported parts of WebAssembly are left
+/// out, and counted on standard error. With `lines`, the source has its lines if the module has
+/// debug info.
+///
+/// # Errors
+/// As [`load`].
+pub(super) fn load_parts(
+    path: &Path,
+    limits: &Limits,
+    lines: bool,
+) -> Result<Sourced, CommandFailure> {
+    let (name, parts) = read_module(path, limits, |format, bytes, limits| {
+        osier::load_parts(format, bytes, limits, lines)
+    })?;
+    let Parts { module, source, left_out } = parts;
+    if !left_out.is_empty() {
+        tell(&format!("{name}: {}", told(&module, &left_out)));
+    }
+    let source = Source { name: name.clone(), map: source };
+    Ok(Sourced { source, loaded: Loaded { name, module, left_out } })
+}
+
+/// The count of the functions that are left out, by feature, and the first of them by name. Example:
+/// `left out: 12 of 9912 functions: 10 SIMD, 2 exceptions (@add4 at 0x53, @f at 0x99, ...)`.
+fn told(module: &Module, left_out: &[LeftOut]) -> String {
+    /// The functions that the line names.
+    const NAMED: usize = 3;
+    let mut features: BTreeMap<&str, usize> = BTreeMap::new();
+    left_out.iter().for_each(|one| *features.entry(one.feature).or_default() += 1);
+    let counted: Vec<String> =
+        features.iter().map(|(feature, count)| format!("{count} {feature}")).collect();
+    let named = |one: &LeftOut| {
+        format!("@{} at {:#x}", module.funcs[one.func].name.escape_debug(), one.offset)
+    };
+    let mut names: Vec<String> = left_out.iter().take(NAMED).map(named).collect();
+    if left_out.len() > NAMED {
+        names.push("...".to_owned());
+    }
+    format!(
+        "left out: {} of {} functions: {} ({})",
+        left_out.len(),
+        left_out.len() + module.defined().count(),
+        counted.join(", "),
+        names.join(", ")
+    )
+}
+
+/// Reads an input, and makes a module of it.
+fn read_module<T>(
+    path: &Path,
+    limits: &Limits,
+    load: impl FnOnce(Format, &[u8], &Limits) -> Result<T, LoadError>,
+) -> Result<(String, T), CommandFailure> {
+    let Input { name, bytes } = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
-    let format = Format::of(extension, &input.bytes);
-    match osier::load_with_source(format, &input.bytes, limits) {
-        Ok((module, source)) => Ok(Sourced {
-            source: Source { name: input.name.clone(), map: source },
-            loaded: Loaded { name: input.name, module },
-        }),
-        Err(error) => Err(CommandFailure::Input(error.in_file(&input.name))),
+    match load(Format::of(extension, &bytes), &bytes, limits) {
+        Ok(loaded) => Ok((name, loaded)),
+        Err(error) => Err(CommandFailure::Input(error.in_file(&name))),
     }
 }
 
@@ -92,6 +144,20 @@ pub(super) struct Loaded {
     /// The path in the form that diagnostics and reports show.
     pub(super) name: String,
     pub(super) module: Module,
+    /// The functions that are left out.
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+impl Loaded {
+    /// The functions that are left out, for a document.
+    pub(super) fn left_out(&self) -> Vec<LeftOutFunction> {
+        let of = |one: &LeftOut| LeftOutFunction {
+            name: self.module.funcs[one.func].name.clone(),
+            feature: one.feature.to_owned(),
+            offset: one.offset,
+        };
+        self.left_out.iter().map(of).collect()
+    }
 }
 
 /// A module and its source.

@@ -2,7 +2,7 @@
 //! mappings between the versions.
 
 use super::failure::CommandFailure;
-use super::input::{self, Source, Sourced};
+use super::input::{self, Loaded, Sourced};
 use super::level;
 use super::limits::InputLimits;
 use super::output::Output;
@@ -66,14 +66,10 @@ pub(super) struct Args {
 pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
     Output::check(&args.output)?;
     let limits = args.limits.limits();
-    let (module, source) = match args.emit {
-        Emit::Listing => {
-            let Sourced { loaded, source } = input::load_with_source(&args.file, &limits)?;
-            (loaded.module, Some(source))
-        }
-        _ => (input::load(&args.file, &limits)?.module, None),
-    };
-    let lines = source.as_ref().and_then(Source::lines);
+    let lines = args.emit == Emit::Listing;
+    let Sourced { loaded: Loaded { module, .. }, source } =
+        input::load_parts(&args.file, &limits, lines)?;
+    let lines = source.lines();
     let text = if args.emit == Emit::Oir && args.selection.is_everything() {
         print_module(&args.pipeline.optimize(&module, Vigilance::On, &mut NoObserver).module)
     } else {
@@ -83,7 +79,7 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) => {
                 let text = inlined(&args, &module, lines, &selected, plan)?;
-                source.iter().for_each(Source::tell_notes);
+                source.tell_notes();
                 return write(&args, &text);
             }
         };
@@ -95,7 +91,7 @@ pub(super) fn opt(args: Args) -> Result<(), CommandFailure> {
         let header = header.map(|header| header + &exchange::least_sizes(&module));
         header.into_iter().chain(functions).collect()
     };
-    source.iter().for_each(Source::tell_notes);
+    source.tell_notes();
     write(&args, &text)
 }
 

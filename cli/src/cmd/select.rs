@@ -85,8 +85,12 @@ pub(super) fn named<'m>(
         .func_named(name)
         .or_else(|| module.lookup(name))
         .ok_or_else(|| CommandFailure::input(format!("no function {name:?}")))?;
-    let body = module
-        .body(func)
-        .ok_or_else(|| CommandFailure::input(format!("function {name:?} is imported")))?;
+    let body = module.body(func).ok_or_else(|| {
+        let why = match module.awaits_body(func) {
+            true => "is left out, or its body comes later",
+            false => "is imported",
+        };
+        CommandFailure::input(format!("function {name:?} {why}"))
+    })?;
     Ok((func, body))
 }

@@ -16,6 +16,7 @@ mod view;
 pub use view::FunctionPage;
 
 use super::section::Section;
+use super::table::grouped;
 use super::text::{percent, sections};
 use super::{inlining, speculation};
 use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
@@ -24,6 +25,7 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use names::{shown, unbroken};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 
 /// The style of the page, for light and dark color schemes.
 const STYLE: &str = include_str!("page.css");
@@ -151,8 +153,21 @@ fn summary(report: &Report) -> Markup {
                 "by then."
             }
         }
+        @if !report.program.left_out.is_empty() {
+            p.alert role="alert" { (left_out(report)) }
+        }
         p.summary { (shown(&unbroken(&measured))) " " (shown(&unbroken(&found))) }
     }
+}
+
+/// The sentence about functions that are left out.
+fn left_out(report: &Report) -> String {
+    let program = &report.program;
+    let count = program.left_out.len() as u64;
+    let features: BTreeSet<&str> = program.left_out.iter().map(|one| &*one.feature).collect();
+    let features: Vec<&str> = features.into_iter().collect();
+    let all = grouped(program.functions + count);
+    format!("Left out: {} of {all} functions, which use {}.", grouped(count), features.join(", "))
 }
 
 /// The script of the page, as it stands between its tags.

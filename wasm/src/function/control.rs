@@ -46,7 +46,9 @@ impl Translator<'_> {
             BlockType::Empty => (0, TypeList::new()),
             BlockType::Type(ty) => (0, TypeList::from_slice(&[value_type(ty, self.offset)?])),
             BlockType::FuncType(index) => {
-                let signature = &self.context.module.sigs[self.context.types[index as usize]];
+                let sig = self.context.types[index as usize];
+                self.context.check_sig(sig, self.offset)?;
+                let signature = &self.context.module.sigs[sig];
                 (signature.params.len(), signature.results.clone())
             }
         })

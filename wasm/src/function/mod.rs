@@ -19,6 +19,7 @@ use crate::error::ImportError;
 use crate::index::Index;
 use crate::offsets::{BodyOffsets, OffsetNotes};
 use crate::operators;
+use crate::unsupported::{Unsupported, feature_of};
 use ir::{
     Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
     Signature, Table, Type, TypeList, Value, Variable, reference,
@@ -37,6 +38,21 @@ pub(crate) struct ModuleContext<'a> {
     pub(crate) index: &'a Index,
     /// The offset at which the contents of the code section start, if offsets are to be noted.
     pub(crate) notes_from: Option<u64>,
+    /// The declarations with placeholders, if functions may be left out.
+    pub(crate) unsupported: Option<&'a Unsupported>,
+}
+
+impl ModuleContext<'_> {
+    /// Fails if an immediate names a declaration with a placeholder.
+    fn check_imm(&self, imm: Imm, offset: u64) -> Result<()> {
+        let feature = self.unsupported.and_then(|unsupported| unsupported.of(imm, self.module));
+        feature.map_or(Ok(()), |feature| Err(ImportError::of_feature(feature, offset)))
+    }
+
+    /// Fails if a signature is a placeholder.
+    fn check_sig(&self, sig: Sig, offset: u64) -> Result<()> {
+        self.unsupported.map_or(Ok(()), |unsupported| unsupported.check_sig(sig, offset))
+    }
 }
 
 /// The way in which control reaches the code after the `end` of a structure.
@@ -131,6 +147,7 @@ pub(crate) fn translate(
     validator: &mut FuncValidator<ValidatorResources>,
     budget: &mut ImportBudget,
 ) -> Result<(Function, Option<BodyOffsets>)> {
+    context.check_sig(context.module.funcs[func].sig, body.range().start)?;
     let signature = context.module.signature(func).clone();
     let name = &context.module.funcs[func].name;
     let mut translator = Translator {
@@ -169,7 +186,7 @@ pub(crate) fn check_supported(operator: &Operator<'_>, offset: u64) -> Result<()
         false => {
             let (title, name) = (operators::title(proposal), operators::name(operator));
             let what = format!("this module uses {title} ({name}), which is not supported");
-            Err(ImportError::unsupported(what, offset))
+            Err(ImportError::unsupported(what, offset).with_feature(title))
         }
     }
 }
@@ -183,7 +200,10 @@ pub(crate) fn value_type(ty: wasmparser::ValType, offset: u64) -> Result<Type> {
         wasmparser::ValType::F64 => Ok(Type::F64),
         wasmparser::ValType::FUNCREF => Ok(Type::FuncRef),
         wasmparser::ValType::EXTERNREF => Ok(Type::ExternRef),
-        other => Err(ImportError::unsupported(format!("type {other}"), offset)),
+        other => {
+            let error = ImportError::unsupported(format!("type {other}"), offset);
+            Err(error.with_feature(feature_of(other)))
+        }
     }
 }
 
@@ -306,10 +326,9 @@ impl<'a> Translator<'a> {
                 self.call(self.context.index.func(function_index))?
             }
             Operator::CallIndirect { type_index, table_index } => {
-                self.call_indirect(
-                    self.context.types[type_index as usize],
-                    self.context.index.table(table_index),
-                )?;
+                let sig = self.context.types[type_index as usize];
+                self.context.check_sig(sig, self.offset)?;
+                self.call_indirect(sig, self.context.index.table(table_index))?;
             }
             Operator::Block { blockty } => self.open(blockty)?,
             Operator::Loop { blockty } => self.open_loop(blockty)?,
@@ -369,6 +388,7 @@ impl Translator<'_> {
     }
 
     fn insert(&mut self, spec: InstSpec) -> Result<Inst> {
+        self.context.check_imm(spec.imm, self.offset)?;
         let (targets, operands) = (spec.targets.len() as u64, spec.args.len() as u64);
         // The cost of an instruction includes one result.
         let more_results = spec.result_types.len().saturating_sub(1) as u64;
@@ -459,6 +479,7 @@ impl Translator<'_> {
     }
 
     fn call(&mut self, callee: Func) -> Result<()> {
+        self.context.check_imm(Imm::Func(callee), self.offset)?;
         let signature = self.context.module.signature(callee);
         let first = self.stack.len() - signature.params.len();
         let spec = InstSpec::call(callee, &self.stack[first..], &signature.results);
@@ -471,7 +492,8 @@ impl Translator<'_> {
             HeapType::FUNC => Type::FuncRef,
             HeapType::EXTERN => Type::ExternRef,
             _ => {
-                return Err(ImportError::unsupported("a null reference of this type", self.offset));
+                let what = "a null reference of this type";
+                return Err(ImportError::unsupported(what, self.offset).with_feature("GC"));
             }
         };
         self.push_inst(InstSpec::constant(ty, reference::NULL))

@@ -231,7 +231,8 @@ mod tests {
 
     #[test]
     fn an_interrupted_report_never_passes() {
-        let program = ReportedProgram { path: "p".to_owned(), functions: 0, instructions: 0 };
+        let path = "p".to_owned();
+        let program = ReportedProgram { path, functions: 0, instructions: 0, left_out: Vec::new() };
         let mut report = osier::report::report(program, Vec::new(), Level::Avail, Vec::new());
         let minima = [Minima::parse("avail=0").expect("a list")];
         check(&minima, [MeasuredShares::of(&report)]).expect("nothing is below");

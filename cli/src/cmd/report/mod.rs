@@ -185,13 +185,8 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     args.check_pipelines()?;
     // Only pages show lines of the source.
     let limits = args.limits.limits();
-    let (loaded, source) = match args.format {
-        ReportFormat::Html => {
-            let Sourced { loaded, source } = input::load_with_source(&args.file, &limits)?;
-            (loaded, Some(source))
-        }
-        ReportFormat::Text | ReportFormat::Json => (input::load(&args.file, &limits)?, None),
-    };
+    let lines = args.format == ReportFormat::Html;
+    let Sourced { loaded, source } = input::load_parts(&args.file, &limits, lines)?;
     let import = started.elapsed().as_secs_f64();
     let clock = ReportClock { started, import };
     let selected = args.selection.of(&loaded.module)?;
@@ -212,13 +207,13 @@ pub(super) fn report(args: Args) -> Result<(), CommandFailure> {
     args.check_minima()?;
     let profile = args.profile.as_deref().map(|path| read_profile(path, &loaded.module));
     let profile = profile.transpose()?;
-    let source = source.as_ref();
+    let source = &source;
     let names = || selected.iter().map(|(_, body)| body.name().to_owned()).collect();
     let names = (!args.selection.is_everything()).then(names);
     let (args, loaded) = (&args, &loaded);
     let plan = PlainReports { args, loaded, source, pipelines, profile, past, selected: names };
     plan.report(&selected, clock)?;
-    source.into_iter().for_each(Source::tell_notes);
+    source.tell_notes();
     Ok(())
 }
 
@@ -269,7 +264,7 @@ impl Past {
 struct PlainReports<'a> {
     args: &'a Args,
     loaded: &'a Loaded,
-    source: Option<&'a Source>,
+    source: &'a Source,
     pipelines: Vec<&'a Pipeline>,
     profile: Option<Profile>,
     past: Option<Past>,
@@ -326,7 +321,7 @@ impl PlainReports<'_> {
         let figures = report::weighed_function_report(base, &secured, level, profile);
         let wants_view = self.args.format == ReportFormat::Html && figures.is_changed();
         let view = wants_view.then(|| {
-            let options = ViewOptions { profile, lines: self.source.and_then(Source::lines) };
+            let options = ViewOptions { profile, lines: self.source.lines() };
             report::function_page(&self.loaded.module, base, &secured, &figures, level, options)
         });
         let gaps = self.args.blame_check.map_or_else(Vec::new, |most| {
@@ -454,7 +449,12 @@ impl PipelineColumn {
 fn program(loaded: &Loaded) -> ReportedProgram {
     let bodies = || loaded.module.defined().map(|(_, body)| body);
     let instructions = bodies().map(|body| Size::of(body).instructions).sum();
-    ReportedProgram { path: loaded.name.clone(), functions: bodies().count() as u64, instructions }
+    ReportedProgram {
+        path: loaded.name.clone(),
+        functions: bodies().count() as u64,
+        instructions,
+        left_out: loaded.left_out(),
+    }
 }
 
 fn times(stopwatch: &Stopwatch) -> Time {
