@@ -3,7 +3,7 @@
 use crate::error::ImportError;
 use crate::function::value_type;
 use crate::module::Importer;
-use crate::unsupported::{self, Unsupported, func_type};
+use crate::unsupported::{Unsupported, func_type};
 use ir::init::InitExpr;
 use ir::module::{GlobalDecl, ImportName, MemoryDecl, MemoryKind, TableDecl};
 use ir::verifier::MAX_TABLE_ENTRIES;
@@ -29,18 +29,19 @@ impl<'a> Importer<'a, '_> {
 
     /// Declares a type, or a placeholder for it.
     fn declare_type(&mut self, signature: Result<Signature>) -> Result<()> {
-        let (signature, feature) = match signature {
-            Ok(signature) => (signature, None),
-            Err(error) => {
+        let (signature, feature) = match (signature, &self.unsupported) {
+            (Ok(signature), _) => (signature, None),
+            (Err(error), Some(unsupported)) => {
                 let feature = self.placeholder_for(error)?;
-                (unsupported::placeholder(), Some(feature))
+                (unsupported.placeholder(feature), Some(feature))
             }
+            (Err(error), None) => return Err(error),
         };
         let sigs = &mut self.module.sigs;
         let sig = *self.sig_of.entry(signature).or_insert_with_key(|s| sigs.push(s.clone()));
         self.types.push(sig);
         if let (Some(feature), Some(unsupported)) = (feature, &mut self.unsupported) {
-            unsupported.sigs.entry(sig).or_insert(feature);
+            unsupported.sigs.insert(sig, feature);
         }
         Ok(())
     }

@@ -58,6 +58,12 @@ impl Unsupported {
         }
     }
 
+    /// The signature that stands for types that need a part of WebAssembly: one for each part.
+    pub(crate) fn placeholder(&self, feature: &str) -> Signature {
+        let known = self.sigs.values().position(|other| *other == feature);
+        Signature::new(&vec![Type::Ref; 1 + known.unwrap_or(self.sigs.len())], &[])
+    }
+
     /// The part of WebAssembly that a signature needs.
     pub(crate) fn sig(&self, sig: Sig) -> Option<&'static str> {
         self.sigs.get(&sig).copied()
@@ -67,11 +73,6 @@ impl Unsupported {
     pub(crate) fn check_sig(&self, sig: Sig, offset: u64) -> Result<(), ImportError> {
         self.sig(sig).map_or(Ok(()), |feature| Err(ImportError::of_feature(feature, offset)))
     }
-}
-
-/// The signature that stands for types that are not supported.
-pub(crate) fn placeholder() -> Signature {
-    Signature::new(&[Type::Ref], &[])
 }
 
 /// The common name of the part of WebAssembly that has a type.
