@@ -35,6 +35,40 @@ fn unreadable_inputs_are_named() {
     }
 }
 
+/// What does not run a module leaves out the functions that use what is not supported. A run
+/// refuses the module.
+#[test]
+fn functions_that_use_unsupported_parts_are_left_out_and_counted() {
+    let folder = scratch();
+    let text = "(module
+        (func $f (export \"f\") (param i32) (result i32) (i32.add (local.get 0) (i32.const 0)))
+        (func $lanes (local v128)) (func $\"es\\1bc\" (drop (v128.const i32x4 0 0 0 0)))
+        (func $more (local v128)) (func $next (return_call $more)))";
+    let path = file(&folder, "parts.wat", text);
+    for command in COMMANDS {
+        let arguments = on(command, &path);
+        if command == "run" {
+            let ended = osier(&arguments).with_status(2);
+            assert!(ended.stderr.contains("this module uses SIMD"), "{}", ended.stderr);
+            continue;
+        }
+        let ended = osier(&arguments).with_status(0);
+        let told = "parts.wat: left out: 4 of 5 functions: 3 SIMD, 1 tail calls (@lanes at ";
+        assert!(ended.stderr.contains(told), "{command}: {}", ended.stderr);
+        assert!(!ended.stderr.contains('\x1b'), "{command}: {}", ended.stderr);
+    }
+    for (command, place) in [("report", &["program", "left_out"][..]), ("check", &["left_out"])] {
+        let ended = osier(&[command, &path, "--format", "json"]).with_status(0);
+        let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
+        let left_out = place.iter().fold(&document, |value, key| &value[*key]);
+        let first = &left_out[0];
+        assert_eq!((&first["name"], &first["feature"]), (&"lanes".into(), &"SIMD".into()));
+        assert_eq!(left_out.as_array().map(Vec::len), Some(4));
+    }
+    let missing = osier(&["report", &path, "--func", "lanes"]).with_status(2);
+    assert!(missing.stderr.contains("is left out"), "{}", missing.stderr);
+}
+
 #[test]
 fn bytes_that_are_no_module_are_refused_with_a_place() {
     let folder = scratch();
