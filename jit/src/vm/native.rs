@@ -61,7 +61,7 @@ impl VmState {
     /// Begins a run and ends it.
     ///
     /// # Safety
-    /// The borrow with which `run` was made outlasts the call.
+    /// As for [`VmState::invoke`].
     pub(super) unsafe fn hosted<R>(
         &mut self,
         run: HostedRun,

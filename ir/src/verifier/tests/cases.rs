@@ -1,6 +1,7 @@
 //! The damages, each with the rules that it breaks.
 
 use super::*;
+use crate::init::{InitExpr, InitOp};
 
 fn module_cases() -> Vec<Case> {
     let other_sig = |m: &mut Module| m.sig(&Signature::new(&[Type::I64], &[]));
@@ -38,7 +39,10 @@ fn module_cases() -> Vec<Case> {
         written(&[Rule::ModInit1], "global @a: i32 = 1\nglobal @b: i32 = (@a, add)\n"),
         written(&[Rule::ModInit1], "global @a: i32 = 1\nglobal @b: i32 = (@a, 1)\n"),
         written(&[Rule::ModInit1], "global @a: f32 = 1.5\nglobal @b: f32 = (@a, @a, add)\n"),
-        written(&[Rule::ModInit1], "global @a: i32 = (4294967296)\n"),
+        damaged(&[Rule::ModInit1], |m| {
+            let wide = InitExpr::Computed([InitOp::Bits(1 << 32)].into());
+            m.globals[Global::new(0)].init = wide;
+        }),
         written(&[Rule::ModInit1], "global @a: i64 = 1\nmemory @m 1\ndata @m (@a) \"x\"\n"),
         written(&[Rule::ModInit1], "global @a: i64 = 1\ntable @t 1\nelem @t (@a) [null]\n"),
         written(&[Rule::ModInit1], "global @a: i64 = 1\nelem [(@a)]\n"),
