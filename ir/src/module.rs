@@ -170,7 +170,8 @@ pub struct ElementSegment {
     pub active: Option<(Table, InitExpr)>,
     /// The bits of the references, in the form of [`mod@reference`].
     pub entries: Vec<u64>,
-    /// Entries that are the values of globals, by index. Their bits in `entries` are null.
+    /// Entries that are the values of globals, in ascending order of their indices. Their bits in
+    /// `entries` are null.
     pub from_globals: Vec<(u32, Global)>,
 }
 

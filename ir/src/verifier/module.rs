@@ -259,9 +259,13 @@ fn check_elements(module: &Module, findings: &mut Findings) {
             let func = reference::func(*bits).map_or(format!("{bits:#x}"), |func| func.to_string());
             findings.add(Rule::ModElem3, entity, format!("{func} is not declared"));
         }
+        if !segment.from_globals.is_sorted_by(|(one, _), (next, _)| one < next) {
+            findings.add(Rule::ModInit1, entity, "its entries of globals are not in order");
+        }
         for (index, global) in &segment.from_globals {
-            if *index as usize >= segment.entries.len() {
-                findings.add(Rule::ModInit1, entity, format!("it has no entry {index}"));
+            if segment.entries.get(*index as usize) != Some(&reference::NULL) {
+                let message = format!("entry {index} is not null, for {global}");
+                findings.add(Rule::ModInit1, entity, message);
             }
             let read = InitExpr::of_global(*global);
             check_init(module, &read, segment.ty, module.globals.len(), entity, findings);

@@ -8,6 +8,7 @@ use osier_ir::module::{
 use osier_ir::{
     Block, Data, DeclaredEffect, Elem, Func, Function, FunctionBuilder, Global, Imm, InstSpec,
     Memory, Module, Opcode, OsrPoint, Shape, Signature, Table, Target, TrapKind, Type, Value,
+    reference,
 };
 
 /// A source of numbers that reads bytes, and returns zero when they run out. Proptest shrinks the
@@ -159,7 +160,8 @@ pub(crate) fn random_module(bytes: &[u8]) -> Module {
     let funcs = vec![Some(Func::from_u32(0)), None];
     module.elements.push(ElementSegment::of_funcs(Table::from_u32(0), 3, &funcs));
     module.elements.push(ElementSegment { active: None, ..module.elements[0].clone() });
-    let entries = vec![0, draw.bits(Type::ExternRef)];
+    // The entry of a global has no bits.
+    let entries = vec![draw.bits(Type::ExternRef), reference::NULL];
     module.elements.push(ElementSegment {
         from_globals: vec![(1, Global::from_u32(0))],
         ..ElementSegment::passive(Type::ExternRef, entries)

@@ -47,6 +47,14 @@ fn module_cases() -> Vec<Case> {
         written(&[Rule::ModInit1], "global @a: i64 = 1\ntable @t 1\nelem @t (@a) [null]\n"),
         written(&[Rule::ModInit1], "global @a: i64 = 1\nelem [(@a)]\n"),
         damaged(&[Rule::ModInit1], |m| m.elements[0].from_globals.push((99, Global::new(0)))),
+        damaged(&[Rule::ModInit1], |m| {
+            let (one, entries) = (Global::new(0), vec![0; 2]);
+            let segment = ElementSegment::passive(Type::FuncRef, entries);
+            m.globals[one].ty = Type::FuncRef;
+            m.globals[one].init = 0.into();
+            m.globals[one].mutable = false;
+            m.elements.push(ElementSegment { from_globals: vec![(1, one), (0, one)], ..segment });
+        }),
         written(
             &[Rule::ModTable3],
             "import global @a \"m\" \"a\": i32\ntable @t 4 fixed\nelem @t (@a) [null]\n",
