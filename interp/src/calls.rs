@@ -10,6 +10,7 @@ use super::version::MachineVersion;
 use ir::effect::DeclaredEffect;
 use ir::entity::{Func, Sig, Table};
 use ir::reference;
+use ir::text::AtName;
 use ir::trap::TrapKind;
 use smallvec::{SmallVec, smallvec};
 
@@ -103,8 +104,8 @@ pub(super) fn call_host(
         return call_undeclared(program, func, args, host, memories);
     }
     let exceeds = |what: &str| {
-        let (name, effect) = (&decl.name, decl.effect);
-        HostError::Failed(format!("@{name} is declared `{effect}`, but {what}"))
+        let (name, effect) = (AtName(&decl.name), decl.effect);
+        HostError::Failed(format!("{name} is declared `{effect}`, but {what}"))
     };
     let (is_tracked, before) = (memories.tracked(), memories.tracked_digest());
     let results =

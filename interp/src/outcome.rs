@@ -2,6 +2,7 @@
 
 use super::host::HostError;
 use ir::entity::{Func, Inst, OsrPoint};
+use ir::text::AtName;
 use ir::trap::TrapKind;
 use std::fmt;
 
@@ -19,7 +20,7 @@ pub struct Site {
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "in @{}", self.function)?;
+        write!(f, "in {}", AtName(&self.function))?;
         match self.inst {
             Some(inst) => write!(f, " at {inst}"),
             None => Ok(()),

@@ -9,7 +9,7 @@ use derive::driver::{Derived, Missing, Proved, ProvedMapping};
 use derive::speculate::{Assumption, Expected};
 pub use frames::{frames, frames_with_lines};
 use ir::edit::ActionLog;
-use ir::text::{FunctionText, print_literal};
+use ir::text::{AtName, FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Unmapped};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ pub(crate) const LABEL: usize = 11;
 /// The actions of a log, one per line, under the name of the function.
 pub fn actions(name: &str, log: &ActionLog) -> String {
     let plural = if log.len() == 1 { "" } else { "s" };
-    let mut out = format!("func @{name}: {} action{plural}\n", log.len());
+    let mut out = format!("func {}: {} action{plural}\n", AtName(name), log.len());
     for action in log.actions() {
         writeln!(out, "  {action}").expect("writing to a string cannot fail");
     }
@@ -199,10 +199,10 @@ impl Listing<'_> {
     }
 
     fn direction(&mut self, heading: &str, level: Level, made: &ProvedMapping) {
-        let (name, entries) = (self.source.version.name(), made.mapping.len());
+        let (name, entries) = (AtName(self.source.version.name()), made.mapping.len());
         let points =
             format!("{entries} of {} points, {} unreachable", made.points, made.unreachable);
-        self.line(0, &format!("func @{name}, {heading}, {level}: {points}"));
+        self.line(0, &format!("func {name}, {heading}, {level}: {points}"));
         for inst in self.source.version.all_insts() {
             let point = Point::before(inst);
             if let Some(entry) = made.mapping.entry(point) {

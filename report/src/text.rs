@@ -10,6 +10,7 @@ use crate::schema::{
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use derive::driver::{CheckCounts, GivenUp};
+use ir::text::AtName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The text in place of a missing figure.
@@ -94,7 +95,7 @@ pub fn check_text(check: &CheckReport) -> String {
     let failed = check.functions.iter().filter(is_wrong);
     for function in failed {
         lines.push(String::new());
-        let name = format!("@{}", function.name);
+        let name = AtName(&function.name).to_string();
         let without = function.without_retry.as_ref();
         lines.extend(checked_table(&name, &function.checked, without).lines());
         lines.extend(function.unproved.iter().flat_map(crate::explain::unproved_text));

@@ -11,6 +11,7 @@ use super::output::Output;
 use super::retry::RetryOption;
 use super::select::Selection;
 use super::stopwatch::Stopwatch;
+use ir::text::AtName;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, Recipe, Secured, Step, derive_proved, derive_without};
 use osier::exchange::{
@@ -130,7 +131,7 @@ fn write_verdicts(
     match (refuted, args.mapping.is_some() && dropped > 0) {
         // A wrong claim may have no entry that depends on it.
         (0, false) => refused_record.map_or(given_up.judged(), |(name, record)| {
-            let what = format!("@{name}, line {}: {}", record.line, record.what);
+            let what = format!("{}, line {}: {}", AtName(&name), record.line, record.what);
             Err(CommandFailure::Program(what))
         }),
         (0, true) => {
@@ -385,7 +386,11 @@ fn to_check<'f>(
     let mut exported = BTreeMap::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {
-            let what = format!("{}: the module has no function @{}", path.display(), function.name);
+            let what = format!(
+                "{}: the module has no function {}",
+                path.display(),
+                AtName(&function.name)
+            );
             return Err(CommandFailure::input(what));
         };
         // `selected` is in module order, which is the order of ids, so binary search applies.

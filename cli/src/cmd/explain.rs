@@ -11,6 +11,7 @@ use super::select;
 use super::suggestions::{SuggestionOptions, read_profile};
 use clap::ValueEnum;
 use ir::Func;
+use ir::text::AtName;
 use osier::driver::counterfactual::CulpritEffort;
 use osier::driver::{NoObserver, Recipe, derive_proved};
 use osier::explain::{
@@ -150,8 +151,8 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         }
         (PassPlan::Inlining(plan), None) => {
             tell(&format!(
-                "@{}: {}; the passes before are explained",
-                args.func,
+                "{}: {}; the passes before are explained",
+                AtName(&args.func),
                 NotInlined::NoCall
             ));
             &plan.first
@@ -163,7 +164,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
     let made = derive_proved(module, base, &recipe, &mut NoObserver);
     let question = args.question(&source);
     let mut answers = answer(module, base, &made.derived, &made.proved, question)
-        .map_err(|e| CommandFailure::input(format!("@{}: {e}", base.name())))?;
+        .map_err(|e| CommandFailure::input(format!("{}: {e}", AtName(base.name()))))?;
     test_blame(module, base, &made, pipeline, question, CulpritEffort::default(), &mut answers);
     let given_up = Some(made.retried.given_up);
     let explanation = args.explanation(&loaded, &source, func, pipeline.names(), answers);
@@ -190,7 +191,7 @@ fn inlining(
     // The plan inlines calls, and a copy that the checker rejects is a bug of ours.
     let (made, steps) = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
     let answers = explain_inlined(module, &made, &steps, args.question(source))
-        .map_err(|error| CommandFailure::input(format!("@{}: {error}", args.func)))?;
+        .map_err(|error| CommandFailure::input(format!("{}: {error}", AtName(&args.func))))?;
     let calls = Some(made.copies.instances().len() as u64 - 1);
     let explanation = args.explanation(loaded, source, func, plan.names(), answers);
     args.write(source, &Explanation { calls, ..explanation })
@@ -217,7 +218,7 @@ fn speculation(
         pins: args.suggestions.pins().0,
     };
     let assumptions = explain_assumption(module, func, question)
-        .map_err(|error| CommandFailure::input(format!("@{}: {error}", args.func)))?;
+        .map_err(|error| CommandFailure::input(format!("{}: {error}", AtName(&args.func))))?;
     let explanation = SpeculationExplanation {
         schema: SCHEMA,
         path: loaded.name.clone(),

@@ -2,6 +2,7 @@
 
 use super::failure::{CommandFailure, tell};
 use ir::Module;
+use ir::text::AtName;
 use osier::schema::LeftOutFunction;
 use osier::source::Lines;
 use osier::{Format, LeftOut, Limits, LoadError, Parts};
@@ -108,9 +109,8 @@ fn told(module: &Module, left_out: &[LeftOut]) -> String {
     left_out.iter().for_each(|one| *features.entry(one.feature).or_default() += 1);
     let counted: Vec<String> =
         features.iter().map(|(feature, count)| format!("{count} {feature}")).collect();
-    let named = |one: &LeftOut| {
-        format!("@{} at {:#x}", module.funcs[one.func].name.escape_debug(), one.offset)
-    };
+    let named =
+        |one: &LeftOut| format!("{} at {:#x}", AtName(&module.funcs[one.func].name), one.offset);
     let mut names: Vec<String> = left_out.iter().take(NAMED).map(named).collect();
     if left_out.len() > NAMED {
         names.push("...".to_owned());

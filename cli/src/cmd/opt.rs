@@ -9,7 +9,7 @@ use super::output::Output;
 use super::retry::RetryOption;
 use super::select::Selection;
 use clap::ValueEnum;
-use ir::text::{print_function, print_module};
+use ir::text::{AtName, print_function, print_module};
 use ir::{Func, Function, Module};
 use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_proved};
 use osier::exchange::{self, WrittenCopy};
@@ -137,7 +137,7 @@ fn inlined(
         let (made, steps) = match made {
             Ok(made) => made,
             Err(why @ NotInlined::NoCall) => {
-                text += &format!("func @{}: {why}\n", base.name());
+                text += &format!("func {}: {why}\n", AtName(base.name()));
                 continue;
             }
             // A copy that the checker rejects is a bug of ours, not a property of the program.

@@ -15,7 +15,7 @@ use super::stopwatch::Stopwatch;
 use super::suggestions::SuggestionOptions;
 use clap::ValueEnum;
 use interp::{Machine, NoObserver, Options, Outcome, Program};
-use ir::text::{parse_literal, print_literal};
+use ir::text::{parse_argument, print_literal};
 use ir::{Func, Module, Point};
 use osier::driver::{Step, Vigilance};
 use osier::inlining::{InlinedModule, ModuleSites, PassPlan};
@@ -47,7 +47,7 @@ pub(super) struct Args {
     file: PathBuf,
     /// Call this function and print its results, one per line, instead of running the program's
     /// _start; its arguments follow, so FILE and other options come first
-    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_negative_numbers = true)]
+    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_hyphen_values = true)]
     invoke: Option<Vec<String>>,
     /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = RunEngine::Interp)]
@@ -90,8 +90,9 @@ pub(super) struct Args {
     tools: ToolOptions,
     #[command(flatten)]
     surroundings: HostOptions,
-    /// The arguments of the program
-    #[arg(last = true, value_name = "PROGRAM ARGS")]
+    /// The arguments of the program. All behind the first of them is the program's, too; -- goes
+    /// before a first argument that begins with a hyphen
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM ARGS")]
     program_args: Vec<String>,
     #[command(flatten)]
     limits: InputLimits,
@@ -212,7 +213,7 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, CommandFai
         )));
     }
     let literal = |(text, ty): (&String, &ir::Type)| {
-        parse_literal(text, *ty).ok_or_else(|| {
+        parse_argument(text, *ty).ok_or_else(|| {
             CommandFailure::input(format!(
                 "{text:?} is not a valid {ty}, the type that {name} expects"
             ))

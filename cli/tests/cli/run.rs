@@ -142,6 +142,53 @@ fn literals_of_every_type_go_in_and_come_out() {
     }
 }
 
+/// Numbers as other engines read them.
+#[test]
+fn arguments_are_read_as_people_write_them() {
+    let folder = scratch();
+    for (ty, argument, result) in [
+        ("f64", "-inf", "-inf"),
+        ("f64", "-.5", "-0.5"),
+        ("f32", ".25", "0.25"),
+        ("f64", "5.", "5.0"),
+        ("f64", "nan", "nan:0x7ff8000000000000"),
+        ("f32", "nan", "nan:0x7fc00000"),
+        ("i32", "-0x10", "-16"),
+    ] {
+        let text = format!("func @same(%a: {ty}) -> {ty} {{\nentry:\n  return %a\n}}\n");
+        let path = file(&folder, "same.oir", text);
+        let ended = osier(&["run", &path, "--invoke", "same", argument]).with_status(0);
+        assert_eq!(ended.stdout, format!("{result}\n"), "{argument} as {ty}");
+    }
+}
+
+/// All behind the first argument of the program is the program's.
+#[test]
+fn arguments_of_the_program_follow_the_file() {
+    let with = |arguments: &[&str]| {
+        osier(&[&["run", &kernel("sort", "")], arguments].concat()).with_status(0).stdout
+    };
+    assert_eq!(with(&["20"]), with(&["--", "20"]));
+    assert_eq!(with(&["--engine", "jit", "20", "--pipeline", "none"]), with(&["20"]));
+}
+
+/// A name comes from the module, and a terminal would obey its control characters.
+#[test]
+fn names_with_control_characters_are_quoted() {
+    let folder = scratch();
+    let text = "func @\"a\\u{1b}[31m\\u{a}b\"(%x: i32) -> i32 {\nentry:\n  %z = const.i32 0\n  \
+                %y = udiv.i32 %x, %z\n  return %y\n}\nexport \"f\" @\"a\\u{1b}[31m\\u{a}b\"\n";
+    let path = file(&folder, "names.oir", text);
+    let named = "@\"a\\u{1b}[31m\\u{a}b\"";
+    let trapped = osier(&["run", &path, "--invoke", "f", "1"]).with_status(1);
+    assert!(trapped.stderr.contains(named), "{}", trapped.stderr);
+    for emit in ["listing", "actions", "oir"] {
+        let listed = osier(&["opt", &path, "--emit", emit]).with_status(0).stdout;
+        assert!(listed.contains(named), "{emit}: {listed}");
+        assert!(!listed.contains('\x1b'), "{emit}: {listed:?}");
+    }
+}
+
 #[test]
 fn wrong_calls_are_bad_usage() {
     let folder = scratch();

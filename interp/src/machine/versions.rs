@@ -9,6 +9,7 @@ use cranelift_entity::EntityRef;
 use ir::entity::{Func, Inst};
 use ir::function::Function;
 use ir::module::Module;
+use ir::text::AtName;
 use std::sync::Arc;
 use transition::copy::InlinedSites;
 
@@ -128,8 +129,8 @@ impl Machine {
 
     /// The error of a call of a function whose body has not come.
     pub fn body_missing(&self, func: Func) -> HostError {
-        let name = &self.declarations().funcs[func].name;
-        HostError::Failed(format!("the body of @{name} has not come"))
+        let name = AtName(&self.declarations().funcs[func].name);
+        HostError::Failed(format!("the body of {name} has not come"))
     }
 
     /// The version that new activations of a function execute; `None` for an imported function, and

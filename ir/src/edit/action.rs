@@ -3,6 +3,7 @@
 use super::inline::InlinedBody;
 use crate::entity::{Block, Func, Inst, Value};
 use crate::inst::{Edge, InstData};
+use crate::text::AtName;
 use crate::types::Type;
 use smallvec::SmallVec;
 use std::fmt;
@@ -225,7 +226,8 @@ impl fmt::Display for ActionKind {
             ActionKind::ResolveCall { inst, func } => write!(f, " {inst} to {func}"),
             ActionKind::Inline { call, body } => {
                 let callee = body.callee.function();
-                write!(f, " @{} for {call} with {} before {}", callee.name(), body.jump, body.rest)
+                let name = AtName(callee.name());
+                write!(f, " {name} for {call} with {} before {}", body.jump, body.rest)
             }
             ActionKind::SplitEdge { edge, block, jump } => {
                 write!(f, " {} target {} by {block} with {jump}", edge.inst, edge.index)

@@ -95,6 +95,24 @@ pub fn parse_literal(text: &str, ty: Type) -> Option<u64> {
     }
 }
 
+/// The bits of a value of a type as people write it to a command: a literal of the text form, or
+/// `.5`, `-.5`, `5.`, and `nan`, the canonical NaN. `None` as for [`parse_literal`].
+pub fn parse_argument(text: &str, ty: Type) -> Option<u64> {
+    if !ty.is_float() {
+        return parse_literal(text, ty);
+    }
+    let is_decimal = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    match (text, ty) {
+        ("nan", Type::F32) => Some(0x7fc0_0000),
+        ("nan", _) => Some(0x7ff8_0000_0000_0000),
+        (_, Type::F32) if is_decimal => {
+            text.parse::<f32>().ok().filter(|f| f.is_finite()).map(|f| f.to_bits().into())
+        }
+        _ if is_decimal => text.parse::<f64>().ok().filter(|f| f.is_finite()).map(f64::to_bits),
+        _ => parse_literal(text, ty),
+    }
+}
+
 /// The literal of a type with these bits, in the text form. Integers are signed. A float is the
 /// shortest decimal that reads back as the same bits.
 pub fn print_literal(ty: Type, bits: u64) -> String {

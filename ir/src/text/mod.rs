@@ -25,7 +25,8 @@ mod read;
 
 pub use build::SourceLines;
 pub use error::{MAX_ERRORS, ParseError};
-pub use literal::{parse_literal, print_literal};
+pub use literal::{parse_argument, parse_literal, print_literal};
+pub use names::AtName;
 pub use print::{FunctionText, print_function, print_inst, print_module};
 
 use crate::module::Module;

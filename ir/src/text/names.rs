@@ -15,6 +15,19 @@ pub(super) fn write_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     if bare { out.write_str(name) } else { write_text(out, name) }
 }
 
+/// A name of the module, to be shown with its sigil as the text form has it: `@f`, or
+/// `@"std::io"`. Names come from the input, and a name that stands in a message as it is may
+/// control a terminal (`names_with_control_characters_are_quoted`).
+#[derive(Clone, Copy, Debug)]
+pub struct AtName<'n>(pub &'n str);
+
+impl fmt::Display for AtName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('@')?;
+        write_name(f, self.0)
+    }
+}
+
 /// Writes a block name. A bare block name carries no sigil, so it must not look like a number.
 pub(super) fn write_block_name(out: &mut dyn Write, name: &str) -> fmt::Result {
     let number = name.starts_with(|c: char| c.is_ascii_digit() || c == '-');

@@ -4,6 +4,7 @@ use super::{Listing, NamedVersion};
 use crate::source::{Lines, VersionLines};
 use derive::inlining::Inlined;
 use ir::edit::ActionLog;
+use ir::text::AtName;
 use ir::{Func, Module, Point};
 use osr::{Version, VersionTree};
 use std::collections::BTreeMap;
@@ -58,9 +59,9 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
 
 impl Listing<'_> {
     fn heading(&mut self, heading: &str, points: &[Point], lost: &BTreeMap<Point, &'static str>) {
-        let (name, count) = (self.source.version.name(), points.len());
+        let (name, count) = (AtName(self.source.version.name()), points.len());
         let entries = count - lost.len();
-        self.line(0, &format!("func @{name}, {heading}, avail: {entries} of {count} points"));
+        self.line(0, &format!("func {name}, {heading}, avail: {entries} of {count} points"));
     }
 
     fn lost(&mut self, point: Point, lost: &BTreeMap<Point, &'static str>) {
@@ -88,7 +89,7 @@ impl Listing<'_> {
             let set = frame.assigns.iter().map(|assign| {
                 format!("{} = {}", base.text.value(assign.value), source.operand(assign.from))
             });
-            self.part("frame", &format!("@{name}"));
+            self.part("frame", &AtName(name).to_string());
             self.parts("set", set);
         }
         self.kept(&entry.kept);
@@ -112,9 +113,9 @@ impl<'a> NamedVersion<'a> {
 
 /// The place of a frame, as in `@f body:2 inst7`, or `@f within body:2 inst7`.
 fn place(frame: &Landing<'_>, base: &NamedVersion<'_>) -> String {
-    let (name, at) = (base.version.name(), base.point(Point::before(frame.at.inst())));
+    let (name, at) = (AtName(base.version.name()), base.point(Point::before(frame.at.inst())));
     match frame.at {
-        FramePlace::Before(_) => format!("@{name} {at}"),
-        FramePlace::Within(_) => format!("@{name} within {at}"),
+        FramePlace::Before(_) => format!("{name} {at}"),
+        FramePlace::Within(_) => format!("{name} within {at}"),
     }
 }

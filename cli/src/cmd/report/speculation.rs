@@ -6,6 +6,7 @@ use crate::cmd::format::json;
 use crate::cmd::input::Loaded;
 use crate::cmd::jobs::each_function;
 use crate::cmd::stopwatch::Stopwatch;
+use ir::text::AtName;
 use ir::{Func, Function};
 use osier::profile::Profile;
 use osier::report;
@@ -42,7 +43,7 @@ pub(super) fn report(
     let figures = |base: &Function, _: &mut Stopwatch| {
         let (func, suggestions) = &suggested[base.name()];
         report::speculated(module, *func, profile, suggestions, pipeline, pins)
-            .map_err(|error| CommandFailure::input(format!("@{}: {error}", base.name())))
+            .map_err(|error| CommandFailure::input(format!("{}: {error}", AtName(base.name()))))
     };
     each_function(jobs, &functions, figures, |worked| {
         let figures: Result<Vec<_>, CommandFailure> = worked.results.into_iter().collect();
