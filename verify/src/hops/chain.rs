@@ -2,7 +2,7 @@
 
 use super::choose::Choices;
 use super::{Hop, HopDifference, HopExit, Hopper};
-use crate::end::{RunEnd, is_exhausted};
+use crate::end::{EffectScope, RunEnd, is_exhausted};
 use check::CheckedEntry;
 use interp::{
     Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison,
@@ -86,13 +86,15 @@ impl Hopper<'_> {
     ) -> Option<Result<RunEnd, HopDifference>> {
         loop {
             let reason = match machine.run(host, observer) {
-                Run::Done(outcome) => return Some(Ok(RunEnd::of(machine, outcome))),
+                Run::Done(outcome) => {
+                    return Some(Ok(RunEnd::of(machine, outcome, EffectScope::All)));
+                }
                 Run::Paused | Run::Called { .. } => return None,
                 Run::Failed { reason } => reason,
             };
             let Some((graph, exits)) = self.exits_at(machine) else {
                 let outcome = machine.fail(reason);
-                return Some(Ok(RunEnd::of(machine, outcome)));
+                return Some(Ok(RunEnd::of(machine, outcome, EffectScope::All)));
             };
             // Earlier versions only, so that the run cannot alternate between two that both fail.
             let edges = self.graphs[graph].edges;
@@ -100,7 +102,7 @@ impl Hopper<'_> {
             let Some(exit) = exit else {
                 let is_first = self.is_first(machine);
                 let outcome = machine.fail(reason);
-                let end = RunEnd::of(machine, outcome);
+                let end = RunEnd::of(machine, outcome, EffectScope::All);
                 return Some(Ok(if is_first { end } else { end.without_memory() }));
             };
             if let Err(difference) = fire(machine, exit) {

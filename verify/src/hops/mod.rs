@@ -22,7 +22,7 @@ mod report;
 
 pub use report::{Hop, HopDifference, HopDivergence, HopReport};
 
-use crate::end::{RunEnd, is_exhausted};
+use crate::end::{EffectScope, RunEnd, is_exhausted};
 use crate::prng::Prng;
 use crate::state_oracle::{Analyses, entry_fault, find_missing};
 use choose::Choices;
@@ -264,7 +264,8 @@ impl<'a> Hopper<'a> {
             graph.edges.iter().enumerate().filter(|(_, e)| e.from == from)
         {
             for (point, entry) in mapping.entries() {
-                if let Some(fault) = entry_fault(point, entry, &analyses[from], &analyses[*to]) {
+                let landing = [&analyses[*to]];
+                if let Some(fault) = entry_fault(point, entry, &analyses[from], &landing) {
                     let hops = || vec![graph.hop(edge, 0, point, entry)];
                     self.blame(true, || (Vec::new(), hops(), HopDifference::Entry(fault)));
                     continue;
@@ -347,7 +348,8 @@ impl<'a> Hopper<'a> {
         let (mut machine, mut host) = (ready.clone(), host.clone());
         let mut visits = Visits(0);
         let outcome = machine.invoke(func, args, &mut host, &mut visits);
-        (!is_exhausted(&outcome)).then(|| (visits.0, RunEnd::of(&machine, outcome)))
+        (!is_exhausted(&outcome))
+            .then(|| (visits.0, RunEnd::of(&machine, outcome, EffectScope::All)))
     }
 
     fn count(&mut self, args: &[u64], reference: &RunEnd, chain: chain::Chain) {
