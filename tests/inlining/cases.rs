@@ -20,7 +20,7 @@ use super::wrong::copies::{COPY, ONE_CALL, ORIGINALS};
 use super::wrong::frames::{Own, own};
 use super::wrong::hand::{Hand, Inlined as InlinedCall, calls, value};
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Program};
-use ir::{Func, Function, Module, Point, Value};
+use ir::{Func, Function, Inst, Module, Point, Value};
 use osier::check::{self, Checked, Copies, FrameLanding};
 use osier::transition::VersionKey;
 use osier::transition::copy::InlinedSites;

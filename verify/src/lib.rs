@@ -16,3 +16,4 @@ pub mod generate;
 pub mod hops;
 pub mod prng;
 pub mod state_oracle;
+mod waiting;

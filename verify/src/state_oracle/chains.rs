@@ -26,6 +26,7 @@ use super::lockstep::EntryKey;
 use super::report::Difference;
 use crate::end::{RunEnd, is_exhausted};
 use crate::prng::Prng;
+use crate::waiting::Waiting;
 use interp::{Control, Host, Machine, NoObserver, Observer, Outcome, Run, Scope, View};
 use ir::{Func, Inst, Value};
 use std::collections::BTreeSet;
@@ -183,7 +184,13 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
                 false => {
                     let wait = u64::from(self.prng.below(u32::try_from(share).unwrap_or(u32::MAX)));
                     let oracle = self.oracle;
-                    self.advance(&mut ChainWatch { oracle, left: wait, wants_frames })?
+                    // Whether ways out into one activation count.
+                    let counts = |view: &View<'_>| {
+                        oracle.entry_at(view).is_some_and(|(key, entry)| {
+                            !wants_frames || key.side == Side::Before || !entry.inner.is_empty()
+                        })
+                    };
+                    self.advance(&mut Waiting::new(wait, counts))?
                 }
             };
             match stop {
@@ -203,10 +210,11 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
     /// The number of visits of points with entries, in a run without hops.
     fn visits(&self, func: Func, args: &[u64]) -> u64 {
         let (mut machine, mut host) = (self.machine.clone(), self.host.clone());
-        let mut visits = CountedVisits { oracle: self.oracle, count: 0 };
+        let oracle = self.oracle;
+        let mut visits = Waiting::counting(|view: &View<'_>| oracle.entry_at(view).is_some());
         machine.start(func, args);
         machine.run(&mut host, &mut visits);
-        visits.count
+        visits.counted()
     }
 
     /// Runs to the pause of the observer or to the end, and leaves where assumptions fail.
@@ -367,48 +375,6 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
 
     fn fault(&self, way: &Way<'_>, what: &str) -> ChainFault {
         (Some(way.key), format!("{what};{}", self.trail))
-    }
-}
-
-/// Lets visits of points with entries pass, then pauses.
-struct ChainWatch<'o, 'a> {
-    oracle: &'o Oracle<'a>,
-    left: u64,
-    /// Whether entries out into one activation do not count.
-    wants_frames: bool,
-}
-
-impl Observer for ChainWatch<'_, '_> {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, view: &View<'_>, _inst: Inst) -> Control {
-        let Some(way) = self.oracle.way(view) else { return Control::Continue };
-        let is_single = way.key.side == Side::After && way.entry.inner.is_empty();
-        if is_single && self.wants_frames {
-            return Control::Continue;
-        }
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                Control::Continue
-            }
-            None => Control::Pause,
-        }
-    }
-}
-
-/// Counts the visits of points with entries.
-struct CountedVisits<'o, 'a> {
-    oracle: &'o Oracle<'a>,
-    count: u64,
-}
-
-impl Observer for CountedVisits<'_, '_> {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, view: &View<'_>, _inst: Inst) -> Control {
-        self.count += u64::from(self.oracle.way(view).is_some());
-        Control::Continue
     }
 }
 

@@ -6,7 +6,8 @@ use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::loops::LoopForest;
 use ir::place::Place;
-use ir::{Function, Opcode, Point, Shape, Type, Value, eval};
+use ir::{Function, Point, Type, Value};
+use smallvec::SmallVec;
 use transition::mapping::{Entry, Operand, Step};
 
 /// A version with the analyses that plans need.
@@ -51,7 +52,7 @@ pub(crate) fn entry_fault(
     if let Some(value) = entry.requires.iter().find(|v| !source.has(**v, point)) {
         return Some(EntryFault::RequiredUnavailable { value: *value });
     }
-    if let Some(fault) = code_fault(entry) {
+    if let Some(fault) = code_fault(entry, source.function) {
         return Some(fault);
     }
     for ((at, version), assigns) in places().zip(entry.assign_lists()) {
@@ -68,13 +69,24 @@ pub(crate) fn entry_fault(
 }
 
 /// The fault of the steps and replays of an entry.
-fn code_fault(entry: &Entry) -> Option<EntryFault> {
+fn code_fault(entry: &Entry, source: &Function) -> Option<EntryFault> {
     for (index, step) in entry.steps.iter().enumerate() {
-        if !is_well_formed(step) {
-            return Some(EntryFault::MalformedStep { step: index });
-        }
         if let Some(fault) = step.args.iter().find_map(|arg| operand_fault(*arg, index, entry)) {
             return Some(fault);
+        }
+        let operands: SmallVec<[Type; 3]> = step
+            .args
+            .iter()
+            .filter_map(|arg| match arg {
+                Operand::Source(value) => Some(source.value_type(*value)),
+                Operand::Step(index) => {
+                    let Step { opcode, ty, .. } = entry.steps[*index as usize];
+                    opcode.result_type(ty)
+                }
+            })
+            .collect();
+        if !step.accepts(&operands) {
+            return Some(EntryFault::MalformedStep { step: index });
         }
     }
     for (index, replay) in entry.replays.iter().enumerate() {
@@ -102,33 +114,4 @@ fn operand_fault(operand: Operand, step: usize, entry: &Entry) -> Option<EntryFa
         }
         _ => None,
     }
-}
-
-/// Whether `eval` has a meaning for a step: its operation is one on values, and operands and types
-/// fit.
-fn is_well_formed(step: &Step) -> bool {
-    if step.opcode == Opcode::Const {
-        return step.args.is_empty();
-    }
-    if !eval::is_evaluated(step.opcode) || !step.opcode.allows_type(step.ty) {
-        return false;
-    }
-    let (arity, source_fits) = match step.opcode.shape() {
-        Shape::IntUnary | Shape::IntTest | Shape::FloatUnary => (1, true),
-        Shape::IntBinary | Shape::IntCompare | Shape::FloatBinary | Shape::FloatCompare => {
-            (2, true)
-        }
-        Shape::Extend => (1, step.operand_ty.is_int() && step.operand_ty.bits() < step.ty.bits()),
-        Shape::Wrap => (1, step.operand_ty.is_int() && step.operand_ty.bits() > step.ty.bits()),
-        Shape::IntToFloat => (1, matches!(step.operand_ty, Type::I32 | Type::I64)),
-        Shape::FloatToInt => (1, step.operand_ty.is_float()),
-        Shape::Promote => (1, step.operand_ty == Type::F32),
-        Shape::Demote => (1, step.operand_ty == Type::F64),
-        Shape::Bitcast => (1, step.operand_ty.bits() == step.ty.bits()),
-        Shape::Select => (3, step.operand_ty.is_int()),
-        Shape::RefTest => (1, step.operand_ty.is_ref()),
-        Shape::RefCompare => (2, step.operand_ty == Type::Ref),
-        _ => return false,
-    };
-    step.args.len() == arity && source_fits
 }

@@ -1,11 +1,12 @@
 //! Transitions of the machines themselves: where an assumption fails, and on copies.
 
-use super::lockstep::{Advance, Continued, EntryKey, Lockstep, provided};
+use super::lockstep::{Advance, Continued, EntryKey, Lockstep};
 use super::record::{AnchorStop, Found, Visit};
 use super::report::Difference;
-use super::watch::{Innermost, UpWatcher};
+use super::watch::Innermost;
 use super::{FunctionPair, Oracle};
 use crate::end::{RunEnd, is_exhausted};
+use crate::waiting::Waiting;
 use check::CheckedEntry;
 use interp::{
     FireError, FrameView, Host, Machine, NoObserver, Outcome, Run, TransferError, VersionId, View,
@@ -85,21 +86,27 @@ pub(super) fn difference(
 }
 
 impl<'a> Oracle<'a> {
-    /// The entry at which a machine is paused, if there is one.
-    pub(super) fn way(&self, view: &View<'_>) -> Option<Way<'a>> {
+    /// The entry at the next instruction of a run, if there is one.
+    pub(super) fn entry_at(&self, view: &View<'_>) -> Option<(EntryKey, &'a Entry)> {
         let (func, version) = (view.func(), view.version());
         let number = func.as_u32() as usize;
         let (ids, plan) = (self.versions[number]?, self.plans[number].as_ref()?);
         let side = Side::BOTH.into_iter().find(|side| ids[*side] == version)?;
         let plan = &plan.sides[side];
         let index = plan.points[plan.point_at(0, view.inst())? as usize].entry?;
-        let entry = plan.entries[index as usize].entry;
+        Some((EntryKey { func, side, index }, plan.entries[index as usize].entry))
+    }
+
+    /// The same, with the versions that it leads to.
+    pub(super) fn way(&self, view: &View<'_>) -> Option<Way<'a>> {
+        let (key, entry) = self.entry_at(view)?;
+        let ids = self.versions[key.func.as_u32() as usize]?;
         let inner = entry.inner.iter().filter_map(|frame| {
             let ids = self.versions.get(frame.func.as_u32() as usize).copied().flatten();
             ids.map(|ids| ids.before)
         });
-        let to = inner.chain([ids[side.other()]]).collect();
-        Some(Way { key: EntryKey { func, side, index }, entry, to })
+        let to = inner.chain([ids[key.side.other()]]).collect();
+        Some(Way { key, entry, to })
     }
 
     /// Finds the failing assumption at which a machine is paused. `None` in the version before, and
@@ -235,10 +242,11 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     fn misses(&self, machine: &Machine, way: &Way<'_>, visit: &Visit) -> Option<Difference> {
         let EntryKey { func, side, index } = way.key;
         let recorded = self.oracle.recordings[side].values_from(visit);
-        let values = match provided(&self.plan(func, side).entries[index as usize], recorded) {
-            Ok(values) => values,
-            Err(difference) => return Some(difference),
-        };
+        let (mut values, entry) = (Vec::new(), &self.plan(func, side).entries[index as usize]);
+        let ran = entry.run(recorded, |frame, value, bits| values.push((frame, value, bits)));
+        if let Err(difference) = ran {
+            return Some(difference);
+        }
         let view = machine.view().expect("a run that has landed is paused");
         let wrong = difference(&view, way.places(), values.into_iter());
         wrong.or_else(|| {
@@ -290,7 +298,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         {
             let ids = self.oracle.versions[key.func.as_u32() as usize].expect("it has versions");
             let up = self.oracle.pair(key.func).forward;
-            let mut watcher = UpWatcher { base: ids.before, up, skip };
+            let is_up = |view: &View<'_>| {
+                view.version() == ids.before && up.has_entry(Point::before(view.inst()))
+            };
+            let mut watcher = Waiting::new(skip.into(), is_up);
             let fired = match machine.run(host, &mut watcher) {
                 Run::Done(outcome) => {
                     return Ok(Some(RunEnd::of(machine, outcome, self.oracle.scope)));

@@ -1,14 +1,14 @@
 //! Lockstep: both versions run from anchor to anchor, and the records of each gap are compared.
 
 use super::Oracle;
-use super::plan::{EntryPlan, OperandPlace, PairPlan, Plans, SidePlan, StepPlan};
+use super::plan::{PairPlan, Plans, SidePlan};
 use super::record::{AnchorStop, Found, Sampler, Visit};
 use super::report::{Difference, StopText};
 use super::watch::GapWatcher;
 use crate::end::{RunEnd, ended_alike, is_exhausted};
 use crate::prng::Prng;
 use interp::{Host, Machine, Outcome, Run};
-use ir::{Func, Inst, Opcode, Point, Value, eval};
+use ir::{Func, Inst, Point};
 use transition::{Pair, Side};
 
 /// The end of an advance.
@@ -87,8 +87,6 @@ pub(super) struct Lockstep<'o, 'a, H> {
     pub(super) lacks_memory: bool,
     /// Of inlined code: whether the run of a side may lack the partner of a visit in this gap.
     pub(super) cut_short: Pair<bool>,
-    /// Results of the steps of the current entry. Kept between entries to spare allocations.
-    results: Vec<u64>,
 }
 
 /// Implements [`Oracle::run`].
@@ -114,7 +112,6 @@ pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[
         compared: false,
         lacks_memory: false,
         cut_short: Pair::new(false, false),
-        results: Vec::new(),
     };
     // A start function that does not return ends the program before the call.
     if start.is_none_or(|start| lockstep.call(start, &[])) {
@@ -428,8 +425,19 @@ impl<'a, H: Host + Clone> Lockstep<'_, 'a, H> {
             Found::None => return Err(Difference::NoPartner),
         };
         let recorded = source.values_from(visit);
-        run_steps(&entry.steps, recorded, &mut self.results)?;
-        compare(entry, recorded, target.values_from(partner), &self.results)?;
+        let mut expected =
+            entry.expected.iter().map(|at| target.values_from(partner)[*at as usize]);
+        let mut wrong = None;
+        // All bits count, for floats too (`a_nan_of_other_bits_is_found`).
+        entry.run(recorded, |frame, value, found| {
+            let expected = expected.next().expect("each assigned value is resolved");
+            if found != expected && wrong.is_none() {
+                wrong = Some((frame, value, expected, found));
+            }
+        })?;
+        if let Some((frame, value, expected, found)) = wrong {
+            return Err(Difference::Value { frame, value, expected, found });
+        }
         if visit.effects != partner.effects {
             return Err(Difference::Effects);
         }
@@ -442,7 +450,7 @@ impl<'a, H: Host + Clone> Lockstep<'_, 'a, H> {
         counts.by_depth[entry.depth] += 1;
         counts.with_code += u64::from(entry.has_code);
         counts.in_loops += u64::from(entry.in_loop);
-        counts.compared += entry.assigns.len() as u64;
+        counts.compared += entry.expected.len() as u64;
         counts.holding += u64::from(visit.holds == Some(true));
         counts.failing += u64::from(visit.holds == Some(false));
         oracle.fired[func.as_u32() as usize][side].insert(index as usize);
@@ -493,69 +501,4 @@ impl<'a, H: Host + Clone> Lockstep<'_, 'a, H> {
 fn plan_of<'p, 'a>(plans: &'p Plans<'a>, func: Func, side: Side) -> &'p SidePlan<'a> {
     let plan: &PairPlan<'a> = plans[func.as_u32() as usize].as_ref().expect("it is planned");
     &plan.sides[side]
-}
-
-/// Runs the steps of compensation code on a record.
-#[inline]
-fn run_steps(
-    steps: &[StepPlan],
-    recorded: &[u64],
-    results: &mut Vec<u64>,
-) -> Result<(), Difference> {
-    results.clear();
-    let mut args = [0u64; 3];
-    for (index, step) in steps.iter().enumerate() {
-        if step.opcode == Opcode::Const {
-            results.push(step.bits);
-            continue;
-        }
-        for (arg, place) in args.iter_mut().zip(&step.args) {
-            *arg = fetch(*place, recorded, results);
-        }
-        let result = eval::eval(step.opcode, step.ty, step.operand_ty, &args[..step.args.len()]);
-        results.push(result.map_err(|kind| Difference::Trap { step: index, kind })?);
-    }
-    Ok(())
-}
-
-/// Compares the values that an entry provides with the record of the other run where it lands. All
-/// bits count, for floats too (`a_nan_of_other_bits_is_found`).
-#[inline]
-fn compare(
-    entry: &EntryPlan<'_>,
-    recorded: &[u64],
-    expected: &[u64],
-    results: &[u64],
-) -> Result<(), Difference> {
-    for assign in &entry.assigns {
-        let found = fetch(assign.from, recorded, results);
-        let expected = expected[assign.expected as usize];
-        if found != expected {
-            let (frame, value) = (assign.frame, assign.value);
-            return Err(Difference::Value { frame, value, expected, found });
-        }
-    }
-    Ok(())
-}
-
-/// The values that an entry provides, each with its activation.
-///
-/// # Errors
-/// When a step traps.
-pub(super) fn provided(
-    entry: &EntryPlan<'_>,
-    recorded: &[u64],
-) -> Result<Vec<(usize, Value, u64)>, Difference> {
-    let mut results = Vec::new();
-    run_steps(&entry.steps, recorded, &mut results)?;
-    let all = entry.assigns.iter();
-    Ok(all.map(|one| (one.frame, one.value, fetch(one.from, recorded, &results))).collect())
-}
-
-#[inline]
-fn fetch(place: OperandPlace, recorded: &[u64], results: &[u64]) -> u64 {
-    match place {
-        OperandPlace::Recorded(index) => recorded[index as usize],
-        OperandPlace::Step(index) => results[index as usize],
-    }
 }

@@ -6,16 +6,16 @@
 //! the function itself.
 
 use super::fault::{Analyses, entry_fault};
-use super::report::EntryFault;
+use super::report::{Difference, EntryFault};
 use super::{DEPTHS, FunctionPair};
 use check::Copies;
 use cranelift_entity::EntityRef;
-use ir::{Func, Function, Inst, Opcode, Point, Type, Value};
+use ir::{Func, Function, Inst, Opcode, Point, Value};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::InstanceId;
 use transition::frames::FramePlace;
-use transition::mapping::{Entry, Mapping, Operand, Step};
+use transition::mapping::{CompensationFault, Entry, Mapping, Operand};
 use transition::{Pair, Side};
 
 /// An instance, and an instruction of its original. In the version after, the instance is always 0,
@@ -61,7 +61,7 @@ pub(super) struct PointPlan {
 }
 
 /// The plan for one version of a pair, with the entries from it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SidePlan<'a> {
     /// By instance and instruction index: an index of `points` plus 1, or 0 if the instruction has
     /// no plan.
@@ -79,8 +79,11 @@ pub(super) struct EntryPlan<'a> {
     pub(super) entry: &'a Entry,
     /// The point before which the run continues, as an index of the points of the other side.
     pub(super) landing: u32,
-    pub(super) steps: Vec<StepPlan>,
-    pub(super) assigns: Vec<AssignPlan>,
+    /// For each operand of its code, in the order of [`Entry::run`]: an index in the record of the
+    /// source point.
+    reads: Vec<u32>,
+    /// For each assigned value, in the same order: an index in the record of the landing point.
+    pub(super) expected: Vec<u32>,
     pub(super) has_code: bool,
     pub(super) has_replays: bool,
     /// The number of its activations less 1, at most `DEPTHS` less 1.
@@ -93,33 +96,27 @@ pub(super) struct EntryPlan<'a> {
     pub(super) fault: Option<EntryFault>,
 }
 
-/// A step whose operands are resolved.
-#[derive(Debug)]
-pub(super) struct StepPlan {
-    pub(super) opcode: Opcode,
-    pub(super) ty: Type,
-    pub(super) operand_ty: Type,
-    pub(super) bits: u64,
-    pub(super) args: SmallVec<[OperandPlace; 3]>,
-}
-
-/// The place of an operand.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OperandPlace {
-    /// An index in the record of the source point.
-    Recorded(u32),
-    /// The result of the step with this index.
-    Step(u32),
-}
-
-/// A provided value of an activation, with the place of its contents and its index in the record of
-/// the landing point.
-#[derive(Debug)]
-pub(super) struct AssignPlan {
-    pub(super) frame: usize,
-    pub(super) value: Value,
-    pub(super) from: OperandPlace,
-    pub(super) expected: u32,
+impl EntryPlan<'_> {
+    /// Runs the code of the entry on the record of its source point, as [`Entry::run`] does.
+    ///
+    /// # Errors
+    /// When a step traps.
+    #[inline]
+    pub(super) fn run(
+        &self,
+        recorded: &[u64],
+        assign: impl FnMut(usize, Value, u64),
+    ) -> Result<(), Difference> {
+        let mut reads = self.reads.iter();
+        let read = |_| recorded[*reads.next().expect("each operand is resolved") as usize];
+        match self.entry.run(read, assign) {
+            Ok(_) => Ok(()),
+            Err(CompensationFault::Trap { step, kind }) => Err(Difference::Trap { step, kind }),
+            Err(CompensationFault::NoSuchStep { index: step }) => {
+                Err(Difference::Entry(EntryFault::NoSuchStep { step }))
+            }
+        }
+    }
 }
 
 impl SidePlan<'_> {
@@ -177,9 +174,9 @@ impl<'a> PairPlan<'a> {
             plan.sides[side].points = points.into_values().collect();
         }
         for side in Side::BOTH {
-            let resolver = Resolver { plan: &plan, side, version: analyses[side] };
             let all = mappings[side].entries().zip(&landings[side]);
-            let entries = all.map(|((at, entry), landing)| resolver.entry(at, entry, landing));
+            let entries = all
+                .map(|((at, entry), landing)| plan.entry(side, at, entry, landing, analyses[side]));
             plan.sides[side].entries = entries.collect();
         }
         plan
@@ -190,16 +187,12 @@ impl<'a> PairPlan<'a> {
     pub(super) fn of_body(func: Func, body: &Function) -> PairPlan<'a> {
         let ends = body.blocks().map(|block| body.terminator(block));
         let ends: BTreeSet<Inst> = ends.collect();
-        let points = || -> BTreeMap<CodePlace, PointPlan> {
-            let plan = |inst: &Inst| ((0, *inst), PointPlan::new(*inst, (func, *inst), 1, true));
-            ends.iter().map(plan).collect()
-        };
-        let side = || {
-            let points = points();
+        let plan = |inst: &Inst| ((0, *inst), PointPlan::new(*inst, (func, *inst), 1, true));
+        let sides = Pair::from_fn(|_| {
+            let points = ends.iter().map(plan).collect();
             let by_inst = index_points(&points);
             SidePlan { by_inst, points: points.into_values().collect(), ..SidePlan::default() }
-        };
-        let sides = Pair::from_fn(|_| side());
+        });
         PairPlan { sides, copies: None, inlined: BTreeMap::new() }
     }
 
@@ -292,13 +285,47 @@ impl<'a> PairPlan<'a> {
         };
         places.into_iter().map(plan).collect()
     }
-}
 
-impl Default for SidePlan<'_> {
-    /// Without points.
-    fn default() -> Self {
-        let (by_inst, points, entries) = (Vec::new(), Vec::new(), Vec::new());
-        SidePlan { by_inst, points, entries, may_leave: false }
+    /// Resolves an entry.
+    fn entry(
+        &self,
+        side: Side,
+        point: Point,
+        entry: &'a Entry,
+        landing: &Result<CodePlace, EntryFault>,
+        version: &Analyses<'_>,
+    ) -> EntryPlan<'a> {
+        let (f, inst) = (version.function, point.inst());
+        let in_loop = f.has_inst(inst) && version.loops.innermost(f.inst_block(inst)).is_some();
+        let mut plan = EntryPlan {
+            entry,
+            landing: 0,
+            reads: Vec::new(),
+            expected: Vec::new(),
+            has_code: !entry.is_empty(),
+            has_replays: !entry.replays.is_empty(),
+            depth: entry.inner.len().min(DEPTHS - 1),
+            in_loop,
+            is_exit: assumption(f, inst).is_some(),
+            fault: landing.clone().err(),
+        };
+        let Ok((instance, place)) = *landing else { return plan };
+        let (own, other) = (&self.sides[side], &self.sides[side.other()]);
+        let source = own.point_at(0, inst).expect("the source of an entry has a plan");
+        plan.landing = other.point_at(instance, place).expect("so has its landing");
+        let steps = entry.steps.iter().flat_map(|step| &step.args);
+        let replays = entry.replays.iter().flat_map(|replay| &replay.args);
+        let assigns = entry.assign_lists().flatten().map(|assign| &assign.from);
+        for operand in steps.chain(replays).chain(assigns) {
+            if let Operand::Source(value) = operand {
+                plan.reads.push(own.points[source as usize].position(0, *value));
+            }
+        }
+        let landing = &other.points[plan.landing as usize];
+        for (frame, assigns) in entry.assign_lists().enumerate() {
+            plan.expected.extend(assigns.iter().map(|one| landing.position(frame, one.value)));
+        }
+        plan
     }
 }
 
@@ -385,74 +412,4 @@ fn index_points(points: &BTreeMap<CodePlace, PointPlan>) -> Vec<Vec<u32>> {
         numbers[inst.index()] = number;
     }
     by_inst
-}
-
-/// Resolves the operands of the entries of one direction.
-struct Resolver<'p, 'a> {
-    plan: &'p PairPlan<'a>,
-    side: Side,
-    version: &'p Analyses<'p>,
-}
-
-impl<'a> Resolver<'_, 'a> {
-    fn entry(
-        &self,
-        point: Point,
-        entry: &'a Entry,
-        landing: &Result<CodePlace, EntryFault>,
-    ) -> EntryPlan<'a> {
-        let (f, inst) = (self.version.function, point.inst());
-        let in_loop =
-            f.has_inst(inst) && self.version.loops.innermost(f.inst_block(inst)).is_some();
-        let mut plan = EntryPlan {
-            entry,
-            landing: 0,
-            steps: Vec::new(),
-            assigns: Vec::new(),
-            has_code: !entry.is_empty(),
-            has_replays: !entry.replays.is_empty(),
-            depth: entry.inner.len().min(DEPTHS - 1),
-            in_loop,
-            is_exit: assumption(f, inst).is_some(),
-            fault: landing.clone().err(),
-        };
-        if let Ok((instance, landing)) = *landing {
-            let (own, other) = (&self.plan.sides[self.side], &self.plan.sides[self.side.other()]);
-            let at = own.point_at(0, inst).expect("the source of an entry has a plan");
-            let source = &own.points[at as usize];
-            plan.landing = other.point_at(instance, landing).expect("so has its landing");
-            plan.steps = entry.steps.iter().map(|step| resolved(source, step)).collect();
-            plan.assigns = assigns(source, &other.points[plan.landing as usize], entry);
-        }
-        plan
-    }
-}
-
-fn operand(source: &PointPlan, operand: Operand) -> OperandPlace {
-    match operand {
-        Operand::Source(value) => OperandPlace::Recorded(source.position(0, value)),
-        Operand::Step(index) => OperandPlace::Step(index),
-    }
-}
-
-fn resolved(source: &PointPlan, step: &Step) -> StepPlan {
-    StepPlan {
-        opcode: step.opcode,
-        ty: step.ty,
-        operand_ty: step.operand_ty,
-        bits: step.bits & step.ty.mask(),
-        args: step.args.iter().map(|arg| operand(source, *arg)).collect(),
-    }
-}
-
-fn assigns(source: &PointPlan, landing: &PointPlan, entry: &Entry) -> Vec<AssignPlan> {
-    let lists = entry.assign_lists().enumerate();
-    let all = lists.flat_map(|(frame, assigns)| assigns.iter().map(move |one| (frame, one)));
-    let resolve = |(frame, assign): (usize, &transition::mapping::Assign)| AssignPlan {
-        frame,
-        value: assign.value,
-        from: operand(source, assign.from),
-        expected: landing.position(frame, assign.value),
-    };
-    all.map(resolve).collect()
 }

@@ -4,12 +4,11 @@ use super::plan::{PairPlan, Plans};
 use super::record::{AnchorStop, Gate, Recording};
 use super::{Oracle, Versions};
 use crate::end::EffectScope;
-use interp::{Control, FrameView, Observer, Scope, VersionId, View};
-use ir::{Func, Inst, Point};
+use interp::{Control, FrameView, Observer, Scope, View};
+use ir::{Func, Inst};
 use smallvec::SmallVec;
 use transition::Side;
 use transition::copy::InstanceId;
-use transition::mapping::Mapping;
 
 /// The innermost activation, as a part of an activation of a function with a pair: the *root*.
 /// Without inlined code, it is the root itself.
@@ -139,30 +138,5 @@ impl Observer for GapWatcher<'_, '_> {
             self.recording.stop = Some(AnchorStop::new(view, point, &innermost, self.scope));
         }
         if sampled || point.anchor { Control::Pause } else { Control::Continue }
-    }
-}
-
-/// Pauses at an entry up from a base, behind some others.
-pub(super) struct UpWatcher<'a> {
-    pub(super) base: VersionId,
-    pub(super) up: &'a Mapping,
-    /// The visits to pass.
-    pub(super) skip: u32,
-}
-
-impl Observer for UpWatcher<'_> {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
-        if view.version() != self.base || !self.up.has_entry(Point::before(inst)) {
-            return Control::Continue;
-        }
-        match self.skip.checked_sub(1) {
-            Some(left) => {
-                self.skip = left;
-                Control::Continue
-            }
-            None => Control::Pause,
-        }
     }
 }
