@@ -425,12 +425,11 @@ impl<'a, H: Host + Clone> Lockstep<'_, 'a, H> {
             Found::None => return Err(Difference::NoPartner),
         };
         let recorded = source.values_from(visit);
-        let mut expected =
-            entry.expected.iter().map(|at| target.values_from(partner)[*at as usize]);
-        let mut wrong = None;
+        let (seen, mut at, mut wrong) = (target.values_from(partner), 0, None);
         // All bits count, for floats too (`a_nan_of_other_bits_is_found`).
         entry.run(recorded, |frame, value, found| {
-            let expected = expected.next().expect("each assigned value is resolved");
+            let expected = seen[entry.expected[at] as usize];
+            at += 1;
             if found != expected && wrong.is_none() {
                 wrong = Some((frame, value, expected, found));
             }

@@ -37,6 +37,8 @@ pub(super) struct PairPlan<'a> {
 /// The plan for one instruction of one version.
 #[derive(Debug)]
 pub(super) struct PointPlan {
+    /// The instance whose code it is in. 0 in the version after.
+    instance: InstanceId,
     pub(super) point: Point,
     /// The function and the instruction of the original: for a point of the version before, where
     /// it is.
@@ -171,7 +173,7 @@ impl<'a> PairPlan<'a> {
             let points = plan.points(pair, side, &wanted[side], &anchors);
             plan.sides[side].may_leave = has_own_assumption(analyses[side].function, pair.anchors);
             plan.sides[side].by_inst = index_points(&points);
-            plan.sides[side].points = points.into_values().collect();
+            plan.sides[side].points = points;
         }
         for side in Side::BOTH {
             let all = mappings[side].entries().zip(&landings[side]);
@@ -187,11 +189,10 @@ impl<'a> PairPlan<'a> {
     pub(super) fn of_body(func: Func, body: &Function) -> PairPlan<'a> {
         let ends = body.blocks().map(|block| body.terminator(block));
         let ends: BTreeSet<Inst> = ends.collect();
-        let plan = |inst: &Inst| ((0, *inst), PointPlan::new(*inst, (func, *inst), 1, true));
+        let plan = |inst: &Inst| PointPlan::new((0, *inst), (func, *inst), 1, true);
         let sides = Pair::from_fn(|_| {
-            let points = ends.iter().map(plan).collect();
-            let by_inst = index_points(&points);
-            SidePlan { by_inst, points: points.into_values().collect(), ..SidePlan::default() }
+            let points: Vec<PointPlan> = ends.iter().map(plan).collect();
+            SidePlan { by_inst: index_points(&points), points, ..SidePlan::default() }
         });
         PairPlan { sides, copies: None, inlined: BTreeMap::new() }
     }
@@ -252,7 +253,7 @@ impl<'a> PairPlan<'a> {
         side: Side,
         wanted: &WantedValues,
         anchors: &BTreeSet<CodePlace>,
-    ) -> BTreeMap<CodePlace, PointPlan> {
+    ) -> Vec<PointPlan> {
         let mapping = pair.mappings()[side];
         let entries: BTreeMap<CodePlace, u32> =
             mapping.entries().zip(0..).map(|((p, _), index)| ((0, p.inst()), index)).collect();
@@ -270,7 +271,7 @@ impl<'a> PairPlan<'a> {
                 }
                 (None, _) => ((pair.func, inst), 1),
             };
-            let mut point = PointPlan::new(inst, original, frames, anchors.contains(&place));
+            let mut point = PointPlan::new(place, original, frames, anchors.contains(&place));
             point.recorded = wanted.contains_key(&place);
             for (frame, value) in wanted.get(&place).into_iter().flatten() {
                 match frame {
@@ -281,7 +282,7 @@ impl<'a> PairPlan<'a> {
             point.entry = entries.get(&place).copied();
             let version = pair.versions()[side];
             point.assumption = point.entry.and_then(|_| assumption(version, inst));
-            (place, point)
+            point
         };
         places.into_iter().map(plan).collect()
     }
@@ -331,8 +332,10 @@ impl<'a> PairPlan<'a> {
 
 impl PointPlan {
     /// A point without a record.
-    fn new(inst: Inst, original: (Func, Inst), frames: usize, anchor: bool) -> PointPlan {
+    fn new(place: CodePlace, original: (Func, Inst), frames: usize, anchor: bool) -> PointPlan {
+        let (instance, inst) = place;
         PointPlan {
+            instance,
             point: Point::before(inst),
             original,
             frames,
@@ -399,9 +402,11 @@ fn assumption(version: &Function, inst: Inst) -> Option<(Value, u64)> {
     version.has_inst(inst).then(|| version.inst(inst).assumed())?
 }
 
-fn index_points(points: &BTreeMap<CodePlace, PointPlan>) -> Vec<Vec<u32>> {
+/// The points, which ascend by place, by instance and instruction.
+fn index_points(points: &[PointPlan]) -> Vec<Vec<u32>> {
     let mut by_inst: Vec<Vec<u32>> = Vec::new();
-    for ((instance, inst), number) in points.keys().zip(1..) {
+    for (PointPlan { instance, point, .. }, number) in points.iter().zip(1..) {
+        let inst = point.inst();
         if by_inst.len() <= *instance {
             by_inst.resize_with(instance + 1, Vec::new);
         }

@@ -161,10 +161,15 @@ impl Recording {
         if seen.gap != self.gap {
             return Found::None;
         }
-        let latest = &self.visits[seen.visit as usize];
-        if seen.in_gap == 1 && latest.activation == activation {
-            return Found::One(latest);
+        if seen.in_gap > 1 {
+            return self.search(func, point, activation);
         }
+        let visit = &self.visits[seen.visit as usize];
+        if visit.activation == activation { Found::One(visit) } else { Found::None }
+    }
+
+    #[cold]
+    fn search(&self, func: Func, point: u32, activation: u64) -> Found<'_> {
         let is_same = |v: &&Visit| (v.func, v.point, v.activation) == (func, point, activation);
         let mut same = self.visits.iter().filter(is_same);
         match (same.next(), same.next()) {
