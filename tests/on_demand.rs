@@ -114,7 +114,8 @@ pub(crate) fn fire(
     [forward, backward]: [&Mapping; 2],
 ) -> u64 {
     let before = program.module.body(program.main).expect("the main function has a body");
-    let pair = FunctionPair { func: program.main, before, after, anchors, forward, backward };
+    let func = program.main;
+    let pair = FunctionPair { func, before, after, anchors, forward, backward, copies: None };
     let limits = Limits { fuel: 2 * program.steps + 1000, ..Limits::default() };
     let options = OracleOptions { limits, ..OracleOptions::default() };
     let mut oracle = Oracle::new(&program.module, &[pair], options).expect("of these versions");

@@ -60,6 +60,7 @@ fn judge(
         anchors: &derived.anchors,
         forward,
         backward,
+        copies: None,
     };
     let options = OracleOptions {
         limits: Limits { fuel: 2 * program.steps + 1000, ..Limits::default() },

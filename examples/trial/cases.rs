@@ -25,7 +25,8 @@ impl Case {
     pub(crate) fn pair<'a>(&'a self, mappings: Pair<&'a Mapping>) -> FunctionPair<'a> {
         let Pair { before, after } = self.versions.as_ref();
         let Pair { before: forward, after: backward } = mappings;
-        FunctionPair { func: self.func, before, after, anchors: &self.anchors, forward, backward }
+        let (func, anchors) = (self.func, &self.anchors);
+        FunctionPair { func, before, after, anchors, forward, backward, copies: None }
     }
 
     /// The certificate, and the facts for the mappings in both directions.

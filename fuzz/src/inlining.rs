@@ -3,7 +3,7 @@
 //!
 //! Each function with calls that a policy selects gets a version with the code of its callees.
 //! Seeds choose the pipelines before and behind the inlining. The checker has to accept the version
-//! as a copy. The frame oracle ([`verify::frame_oracle`]) then runs the program with and without
+//! as a copy. The state oracle ([`verify::state_oracle`]) then runs the program with and without
 //! inlined code. It compares every transition with the activations of the run without inlined code.
 
 use super::case::Case;
@@ -14,10 +14,11 @@ use ir::Func;
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use osier::speculate::{Pins, SpeculateError};
+use osr::VersionTree;
 use passes::{InlinePolicy, Pipeline, parse};
 use std::collections::BTreeMap;
-use verify::frame_oracle::{FrameDivergence, FrameOptions, FrameOracle, InlinedPair};
 use verify::prng::Prng;
+use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// Judges the versions with inlined code of a program.
 ///
@@ -28,35 +29,36 @@ pub(super) fn run(case: &Case, figures: &mut InlinedFigures) -> Result<(), Vec<F
     if made.is_empty() {
         return Ok(());
     }
-    let pairs: Vec<InlinedPair<'_>> = made.iter().map(|(func, one)| pair(*func, one)).collect();
-    let options = FrameOptions {
+    let pairs: Vec<FunctionPair<'_>> = made.iter().map(|(func, one)| pair(*func, one)).collect();
+    let options = OracleOptions {
         limits: case.hop_limits(),
         going_on: case.going_on,
         chains: case.chains,
         divergences: MAX_FINDINGS,
         seed: case.seed,
-        ..FrameOptions::default()
+        ..OracleOptions::for_inlined_code()
     };
-    let mut oracle = FrameOracle::new(&case.module, &pairs, options)
+    let mut oracle = Oracle::new(&case.module, &pairs, options)
         .map_err(|error| vec![finding(case, error.to_string())])?;
     for args in &case.arguments {
         oracle.run(case.entry, args, &case.world);
     }
     figures.count(oracle.report());
-    let text = |one: &FrameDivergence| finding(case, described(case, one));
-    let found = &oracle.report().divergences;
-    if found.is_empty() { Ok(()) } else { Err(found.iter().map(text).collect()) }
+    let found = oracle.report().divergences.iter().map(|one| finding(case, one.to_string()));
+    let found: Vec<FuzzFinding> = found.collect();
+    if found.is_empty() { Ok(()) } else { Err(found) }
 }
 
-/// The versions and mappings of a function that the frame oracle compares.
-pub fn pair(func: Func, made: &Inlined) -> InlinedPair<'_> {
-    InlinedPair {
+/// The versions and mappings of a function that the state oracle compares.
+pub fn pair(func: Func, made: &Inlined) -> FunctionPair<'_> {
+    FunctionPair {
         func,
-        optimized: made.tree.function(made.optimized),
-        copies: &made.copies,
-        events: &made.events,
-        up: &made.up,
-        down: &made.down,
+        before: made.tree.function(VersionTree::BASE),
+        after: made.tree.function(made.optimized),
+        anchors: &made.events,
+        forward: &made.up,
+        backward: &made.down,
+        copies: Some(&made.copies),
     }
 }
 
@@ -125,13 +127,6 @@ fn pipeline(case: &Case, prng: &mut Prng) -> Pipeline {
         0 => Pipeline::of(case.steps.concat()),
         _ => parse(prng.pick(&["O1", "O2", "canonical"])).expect("a pipeline of the registry"),
     }
-}
-
-fn described(case: &Case, one: &FrameDivergence) -> String {
-    let at = one.entry.map(|(func, point)| {
-        format!("@{}, entry at {}: ", case.module.funcs[func].name, point.inst())
-    });
-    format!("{}{} (arguments {:x?})", at.unwrap_or_default(), one.difference, one.args)
 }
 
 fn finding(case: &Case, message: String) -> FuzzFinding {

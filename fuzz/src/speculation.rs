@@ -274,6 +274,7 @@ impl Speculated {
             anchors: &pair.anchors,
             forward: &pair.forward,
             backward: &pair.backward,
+            copies: None,
         })
     }
 

@@ -6,7 +6,7 @@ use super::figures::{
 };
 use super::oracle::FuzzOracle;
 use std::fmt::Write;
-use verify::frame_oracle::FrameChains;
+use verify::state_oracle::FrameChains;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
 /// number of threads.

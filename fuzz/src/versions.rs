@@ -147,6 +147,7 @@ impl Mapped<'_> {
             anchors: &there.anchors,
             forward: &there.mapping,
             backward: &back.mapping,
+            copies: None,
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Entries into versions with inlined code and out of them, compared with runs of the bases.
 
 use super::ALL;
+use fuzz::inlined_pair;
 use interp::{Limits, NoHost};
 use ir::Module;
 use osier::driver::NoObserver;
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, inline};
 use passes::InlinePolicy;
-use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
 use verify::generate::{Weights, generate};
+use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report};
 
 /// The versions with inlined code of all functions of a module that have calls to inline.
 pub(super) fn all_inlined(
@@ -30,22 +31,13 @@ pub(super) fn judged(
     module: &Module,
     inlined: &[(ir::Func, Inlined)],
     runs: &[(ir::Func, Vec<u64>)],
-    options: FrameOptions,
-) -> FrameReport {
-    let pairs: Vec<InlinedPair<'_>> = inlined
-        .iter()
-        .map(|(func, made)| InlinedPair {
-            func: *func,
-            optimized: made.tree.function(made.optimized),
-            copies: &made.copies,
-            events: &made.events,
-            up: &made.up,
-            down: &made.down,
-        })
-        .collect();
+    options: OracleOptions,
+) -> Report {
+    let pairs: Vec<FunctionPair<'_>> =
+        inlined.iter().map(|(func, made)| inlined_pair(*func, made)).collect();
     let limits = Limits { fuel: 200_000, ..Limits::default() };
-    let options = FrameOptions { limits, ..options };
-    let mut oracle = FrameOracle::new(module, &pairs, options).expect("it can be instantiated");
+    let options = OracleOptions { limits, ..options };
+    let mut oracle = Oracle::new(module, &pairs, options).expect("it can be instantiated");
     for (func, args) in runs {
         oracle.run(*func, args, &NoHost);
     }
@@ -54,7 +46,7 @@ pub(super) fn judged(
 
 #[test]
 fn entries_lead_to_the_activations_of_the_bases() {
-    let mut sum = FrameReport::default();
+    let mut sum = Report::default();
     let (mut points, mut lost) = (0, 0);
     for seed in 0..150 {
         let made = generate(seed, 60, &Weights::default());
@@ -64,7 +56,7 @@ fn entries_lead_to_the_activations_of_the_bases() {
             points += one.points[1].len();
             lost += one.lost[1].len();
         }
-        let options = FrameOptions { seed, ..FrameOptions::default() };
+        let options = OracleOptions { seed, ..OracleOptions::for_inlined_code() };
         let runs: Vec<_> = made.arguments.iter().map(|args| (made.main, args.clone())).collect();
         let report = judged(&made.module, &inlined, &runs, options);
         if let Some(first) = report.divergences.first() {
@@ -73,5 +65,6 @@ fn entries_lead_to_the_activations_of_the_bases() {
         sum.add(&report);
     }
     assert!(8 * lost < points, "{lost} of {points} points have no way out");
-    assert!(sum.with_frames() > 10_000 && sum.up > 10_000 && sum.going_on > 100, "{sum:?}");
+    let (several, up) = (sum.backward.by_depth[1..].iter().sum::<u64>(), sum.forward.transitions);
+    assert!(several > 10_000 && up > 10_000 && sum.backward.ends > 100, "{sum:?}");
 }

@@ -16,8 +16,8 @@ use passes::{Callers, InlinePolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::mapping::Entry;
-use verify::frame_oracle::{FrameOptions, FrameReport};
 use verify::prng::Prng;
+use verify::state_oracle::{OracleOptions, Report};
 
 /// `@walk` calls itself between two loads of one place; the second goes in the optimized version.
 /// `@fib` calls itself twice. `@ack` calls itself in an argument, and `@even` through `@odd`.
@@ -145,8 +145,9 @@ fn recursion_is_bounded_and_frames_are_those_of_the_bases() {
         .iter()
         .map(|(name, args)| (module.func_named(name).expect("a function"), args.to_vec()))
         .collect();
-    let (going_on, going_on_one_in) = (60, 4);
-    let options = FrameOptions { going_on, going_on_one_in, ..FrameOptions::default() };
+    let (going_on, going_on_one_in) = (60, Some(4));
+    let usual = OracleOptions::for_inlined_code();
+    let options = OracleOptions { going_on, going_on_one_in, ..usual };
     let depth = |recursion: usize, pipeline: &str| {
         let inlined = all_inlined(&module, recursive(recursion), pipeline);
         let most = inlined.iter().map(|(_, made)| repeated(made)).max().expect("versions");
@@ -157,11 +158,12 @@ fn recursion_is_bounded_and_frames_are_those_of_the_bases() {
         report
     };
     for pipeline in ["O2", "O0", "cse,load_elim,dse,adce"] {
-        let mut sum = FrameReport::default();
+        let mut sum = Report::default();
         (0..=3).for_each(|recursion| sum.add(&depth(recursion, pipeline)));
-        let deep: u64 = sum.down[2..].iter().sum();
-        let went_on = sum.going_on > 500 && sum.up_again > 100;
-        assert!(deep > 500 && sum.up > 1_000 && went_on, "{pipeline}: {sum:?}");
+        let deep: u64 = sum.backward.by_depth[2..].iter().sum();
+        let went_on = sum.backward.ends > 500 && sum.up_again > 100;
+        let up = sum.forward.transitions;
+        assert!(deep > 500 && up > 1_000 && went_on, "{pipeline}: {sum:?}");
     }
 }
 

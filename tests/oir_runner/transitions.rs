@@ -105,6 +105,7 @@ fn fire(
             anchors: &c.anchors,
             forward: &made.forward.mapping,
             backward: &made.backward.mapping,
+            copies: None,
         })
         .collect();
     let options = OracleOptions { going_on: u32::MAX, ..OracleOptions::default() };

@@ -156,6 +156,7 @@ impl<'c> Ends<'c> {
             anchors: anchors[way],
             forward: there[way],
             backward: back[way],
+            copies: None,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The ends of runs: everything about an end that can be compared.
 
-use interp::{Machine, Outcome};
+use interp::{Machine, Outcome, Trace};
 
 /// Whether a limit of the machine ended the run. Such an end depends on the limit, so nothing
 /// follows from it about the program.
@@ -8,12 +8,33 @@ pub(crate) fn is_exhausted(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_))
 }
 
-/// Whether two runs ended the same way. The place of a trap may differ, because passes move
-/// instructions that trap.
+/// The effects of a run that another run has, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EffectScope {
+    All,
+    /// All but calls and returns inside the program: inlined code makes fewer.
+    Outer,
+}
+
+impl EffectScope {
+    /// The effects so far: the number of all effects or 0, and the digest.
+    #[inline]
+    pub(crate) fn of(self, trace: &Trace) -> (u64, u64) {
+        match self {
+            EffectScope::All => (trace.count(), trace.digest()),
+            EffectScope::Outer => (0, trace.outer_digest()),
+        }
+    }
+}
+
+/// Whether two runs ended the same way. The instruction that traps may differ, because passes move
+/// it, but not its function.
 pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
-        (Outcome::Trapped { kind: a, .. }, Outcome::Trapped { kind: b, .. }) => a == b,
+        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
+            (a, x.func) == (b, y.func)
+        }
         (Outcome::Left { point: a, values: x, .. }, Outcome::Left { point: b, values: y, .. }) => {
             (a, x) == (b, y)
         }
@@ -31,13 +52,13 @@ pub(crate) struct RunEnd {
     /// A digest of all memories and globals. `None` if an assumption without an entry ended the
     /// run: the memory may lack stores that only an exit replays.
     pub(crate) memory: Option<u64>,
-    /// The effects of the run: their number and their digest.
+    /// The effects of the run, as [`EffectScope::of`] gives them.
     pub(crate) effects: (u64, u64),
 }
 
 impl RunEnd {
-    pub(crate) fn of(machine: &Machine, outcome: Outcome) -> RunEnd {
-        let effects = (machine.trace().count(), machine.trace().digest());
+    pub(crate) fn of(machine: &Machine, outcome: Outcome, scope: EffectScope) -> RunEnd {
+        let effects = scope.of(machine.trace());
         RunEnd { outcome, memory: Some(machine.memory_digest()), effects }
     }
 

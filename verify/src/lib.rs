@@ -2,10 +2,9 @@
 //!
 //! The crate `check` proves entries from certificates, without running anything. [`state_oracle`]
 //! runs two versions side by side and compares every transition with the state that it claims to
-//! reach. [`hops`] runs chains of transitions through all versions of a function and compares how
-//! the runs end. [`frame_oracle`] compares versions with inlined code with the activations that
-//! they stand for. [`agreement`] compares mappings with one another. [`generate`] makes random
-//! programs, and [`damage`] makes wrong mappings to try the judges on.
+//! reach, with inlined code or without. [`hops`] runs chains of transitions through all versions of a
+//! function and compares how the runs end. [`agreement`] compares mappings with one another.
+//! [`generate`] makes random programs, and [`damage`] makes wrong mappings to try the judges on.
 //!
 //! This crate makes no mappings, and depends on no crate of the makers. It sees the versions, the
 //! mappings, and the meaning of the IR.
@@ -13,8 +12,8 @@
 pub mod agreement;
 pub mod damage;
 mod end;
-pub mod frame_oracle;
 pub mod generate;
 pub mod hops;
 pub mod prng;
 pub mod state_oracle;
+mod waiting;

@@ -110,6 +110,7 @@ impl Example {
             anchors: &anchors,
             forward: &forward,
             backward: &maps.backward.mapping,
+            copies: None,
         };
         let mut oracle = Oracle::new(&self.module, &[pair], OracleOptions::default())
             .expect("the versions belong together");

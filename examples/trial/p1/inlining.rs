@@ -3,7 +3,7 @@
 use super::layers::Layer;
 use super::matrix::Row;
 use super::{Args, with};
-use fuzz::CampaignOptions;
+use fuzz::{CampaignOptions, inlined_pair};
 use interp::{Limits, Machine};
 use ir::edit::{ActionLog, Fuel, apply, check_replay};
 use ir::text::parse_module;
@@ -17,8 +17,8 @@ use osier::speculate::{Assumption, SpeculateError};
 use passes::{Callers, Inline, InlinePolicy};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use verify::frame_oracle::{FrameOptions, FrameOracle, FrameReport, InlinedPair};
 use verify::generate::{CountingHost, Planted, Program, Weights, generate};
+use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, Report};
 
 /// The most programs for one bug.
 const MOST: usize = 400;
@@ -262,35 +262,27 @@ impl Made {
         a.len() == b.len() && a.iter().zip(b).all(alike)
     }
 
-    /// The findings of the frame oracle about the versions.
-    fn run(&self, number: usize, program: &Program) -> FrameReport {
+    /// The findings of the state oracle about the versions.
+    fn run(&self, number: usize, program: &Program) -> Report {
         let inlined = self.inlined().iter();
-        let pairs: Vec<InlinedPair<'_>> = inlined
-            .map(|(func, made)| InlinedPair {
-                func: *func,
-                optimized: made.tree.function(made.optimized),
-                copies: &made.copies,
-                events: &made.events,
-                up: &made.up,
-                down: &made.down,
-            })
-            .collect();
+        let pairs: Vec<FunctionPair<'_>> =
+            inlined.map(|(func, made)| inlined_pair(*func, made)).collect();
         // Every fourth program has room for a single activation, enough for its inlined code.
         let usual = Limits { fuel: 4 * program.steps + 10_000, ..Limits::default() };
         let (limits, going_on_one_in) = match number % 4 {
-            1 => (Limits { call_depth: 1, ..usual }, 1),
-            _ => (usual, 5),
+            1 => (Limits { call_depth: 1, ..usual }, Some(1)),
+            _ => (usual, Some(5)),
         };
-        let seed = number as u64;
-        let options =
-            FrameOptions { limits, seed, going_on_one_in, going_on: 20, ..FrameOptions::default() };
-        let mut oracle = FrameOracle::new(&program.module, &pairs, options).expect("instantiated");
+        let (seed, going_on) = (number as u64, 20);
+        let usual = OracleOptions::for_inlined_code();
+        let options = OracleOptions { limits, seed, going_on_one_in, going_on, ..usual };
+        let mut oracle = Oracle::new(&program.module, &pairs, options).expect("instantiated");
         let host = CountingHost::default();
         program.arguments.iter().for_each(|args| oracle.run(program.main, args, &host));
         oracle.report().clone()
     }
 
-    /// Whether the frame oracle sees a difference, or panics.
+    /// Whether the state oracle sees a difference, or panics.
     fn diverges(&self, number: usize, program: &Program) -> bool {
         let judge = || self.run(number, program).divergence_count > 0;
         catch_unwind(AssertUnwindSafe(judge)).unwrap_or(true)

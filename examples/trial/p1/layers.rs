@@ -38,7 +38,7 @@ pub(crate) enum Layer {
     /// The state oracle of native code sees a difference, or its process dies. It alone judges the
     /// bugs of native code.
     Native,
-    /// The frame oracle sees a difference. It judges the bugs of inlining, and of the interpreter's
+    /// The state oracle sees a difference. It judges the bugs of inlining, and of the interpreter's
     /// transitions into several activations.
     Frames,
     /// A forgery gets through. These judge the bugs of the checker on copies, and no other layer

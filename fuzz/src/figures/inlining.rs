@@ -3,7 +3,7 @@
 use super::keys::{self, OracleFigures};
 use super::sum::{AddUp, figures};
 use serde::Serialize;
-use verify::frame_oracle::{DEPTHS, FrameChains, FrameReport};
+use verify::state_oracle::{DEPTHS, FrameChains, Report};
 
 figures! {
     /// Figures of versions with inlined code. Transitions out of them lead to one or more
@@ -64,15 +64,15 @@ impl InlinedFigures {
         self.up + self.down.iter().sum::<u64>()
     }
 
-    /// Adds the figures of the frame oracle, without its findings.
-    pub(crate) fn count(&mut self, report: &FrameReport) {
-        let [holding, failing] = report.at_assumptions;
-        self.down.add(&report.down);
-        self.up += report.up;
-        self.values += report.values;
-        self.going_on += report.going_on;
-        self.exits_holding += holding;
-        self.exits_failing += failing;
+    /// Adds the figures of the state oracle, without its findings.
+    pub(crate) fn count(&mut self, report: &Report) {
+        let down = &report.backward;
+        self.down.add(&down.by_depth);
+        self.up += report.forward.transitions;
+        self.values += report.total().compared;
+        self.going_on += down.ends;
+        self.exits_holding += down.holding;
+        self.exits_failing += down.failing;
         self.without_room += report.without_room;
         self.ambiguous += report.ambiguous;
         self.chains.add(&report.chains);

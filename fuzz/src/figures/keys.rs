@@ -5,9 +5,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use verify::frame_oracle::FrameChains;
 use verify::hops::HopReport;
-use verify::state_oracle::Report;
+use verify::state_oracle::{FrameChains, Report};
 
 /// Figures that are `null` in the document if their oracle did not run.
 pub(super) trait OracleFigures {

@@ -2,11 +2,10 @@
 
 use super::choose::Choices;
 use super::{Hop, HopDifference, HopExit, Hopper};
-use crate::end::{RunEnd, is_exhausted};
+use crate::end::{EffectScope, RunEnd, is_exhausted};
+use crate::waiting::Waiting;
 use check::CheckedEntry;
-use interp::{
-    Control, FireError, Host, Machine, NoObserver, Observer, Run, Scope, View, is_poison,
-};
+use interp::{FireError, Host, Machine, NoObserver, Observer, Run, View, is_poison};
 use ir::{Func, Inst, Point};
 
 /// A chain that has ended.
@@ -52,7 +51,7 @@ impl Hopper<'_> {
         machine.start(func, args);
         while let Some(wait) = choices.wait() {
             if !landed || wait > 0 {
-                let mut waiting = WaitingHop { left: wait - u64::from(landed) };
+                let mut waiting = Waiting::new(wait - u64::from(landed), |_: &View<'_>| true);
                 if let Some(end) = self.continue_run(&mut machine, &mut host, &mut waiting) {
                     return Chain { hops, end };
                 }
@@ -86,13 +85,15 @@ impl Hopper<'_> {
     ) -> Option<Result<RunEnd, HopDifference>> {
         loop {
             let reason = match machine.run(host, observer) {
-                Run::Done(outcome) => return Some(Ok(RunEnd::of(machine, outcome))),
+                Run::Done(outcome) => {
+                    return Some(Ok(RunEnd::of(machine, outcome, EffectScope::All)));
+                }
                 Run::Paused | Run::Called { .. } => return None,
                 Run::Failed { reason } => reason,
             };
             let Some((graph, exits)) = self.exits_at(machine) else {
                 let outcome = machine.fail(reason);
-                return Some(Ok(RunEnd::of(machine, outcome)));
+                return Some(Ok(RunEnd::of(machine, outcome, EffectScope::All)));
             };
             // Earlier versions only, so that the run cannot alternate between two that both fail.
             let edges = self.graphs[graph].edges;
@@ -100,7 +101,7 @@ impl Hopper<'_> {
             let Some(exit) = exit else {
                 let is_first = self.is_first(machine);
                 let outcome = machine.fail(reason);
-                let end = RunEnd::of(machine, outcome);
+                let end = RunEnd::of(machine, outcome, EffectScope::All);
                 return Some(Ok(if is_first { end } else { end.without_memory() }));
             };
             if let Err(difference) = fire(machine, exit) {
@@ -159,23 +160,4 @@ const MAX_SLOTS: u64 = 1 << 20;
 /// poison once in 2^44 times, because the number of slots is limited.
 fn is_undefined(bits: u64) -> bool {
     is_poison(bits) && (bits & 0xffff_ffff) < MAX_SLOTS
-}
-
-/// Lets a number of visits of points with entries pass, then pauses the run.
-struct WaitingHop {
-    left: u64,
-}
-
-impl Observer for WaitingHop {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                Control::Continue
-            }
-            None => Control::Pause,
-        }
-    }
 }

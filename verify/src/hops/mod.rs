@@ -22,13 +22,14 @@ mod report;
 
 pub use report::{Hop, HopDifference, HopDivergence, HopReport};
 
-use crate::end::{RunEnd, is_exhausted};
+use crate::end::{EffectScope, RunEnd, is_exhausted};
 use crate::prng::Prng;
 use crate::state_oracle::{Analyses, entry_fault, find_missing};
+use crate::waiting::Waiting;
 use choose::Choices;
 use interp::{
-    Control, Host, InstantiateError, Limits, Machine, NoObserver, Observer, Options, Program,
-    Scope, TraceLevel, VersionId, View,
+    Host, InstantiateError, Limits, Machine, NoObserver, Options, Program, TraceLevel, VersionId,
+    View,
 };
 use ir::{Func, Function, Inst, Module, Point};
 use smallvec::SmallVec;
@@ -264,7 +265,8 @@ impl<'a> Hopper<'a> {
             graph.edges.iter().enumerate().filter(|(_, e)| e.from == from)
         {
             for (point, entry) in mapping.entries() {
-                if let Some(fault) = entry_fault(point, entry, &analyses[from], &analyses[*to]) {
+                let landing = [&analyses[*to]];
+                if let Some(fault) = entry_fault(point, entry, &analyses[from], &landing) {
                     let hops = || vec![graph.hop(edge, 0, point, entry)];
                     self.blame(true, || (Vec::new(), hops(), HopDifference::Entry(fault)));
                     continue;
@@ -345,9 +347,10 @@ impl<'a> Hopper<'a> {
         host: &H,
     ) -> Option<(u64, RunEnd)> {
         let (mut machine, mut host) = (ready.clone(), host.clone());
-        let mut visits = Visits(0);
+        let mut visits = Waiting::counting(|_: &View<'_>| true);
         let outcome = machine.invoke(func, args, &mut host, &mut visits);
-        (!is_exhausted(&outcome)).then(|| (visits.0, RunEnd::of(&machine, outcome)))
+        (!is_exhausted(&outcome))
+            .then(|| (visits.counted(), RunEnd::of(&machine, outcome, EffectScope::All)))
     }
 
     fn count(&mut self, args: &[u64], reference: &RunEnd, chain: chain::Chain) {
@@ -394,16 +397,4 @@ fn check_graph(graph: &FunctionGraph<'_>) -> Result<(), HopSetupError> {
         }
     }
     Ok(())
-}
-
-/// Counts the visits of points with entries.
-struct Visits(u64);
-
-impl Observer for Visits {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, _view: &View<'_>, _inst: Inst) -> Control {
-        self.0 += 1;
-        Control::Continue
-    }
 }

@@ -1,14 +1,14 @@
 //! Lockstep: both versions run from anchor to anchor, and the records of each gap are compared.
 
 use super::Oracle;
-use super::plan::{EntryPlan, OperandPlace, StepPlan};
-use super::record::{AnchorStop, GapWatcher, Plans, Sampler, Visit};
-use super::report::{Difference, Divergence, StopText};
+use super::plan::{PairPlan, Plans, SidePlan};
+use super::record::{AnchorStop, Found, Sampler, Visit};
+use super::report::{Difference, StopText};
+use super::watch::GapWatcher;
 use crate::end::{RunEnd, ended_alike, is_exhausted};
 use crate::prng::Prng;
-use check::{CheckedEntry, Unproved};
 use interp::{Host, Machine, Outcome, Run};
-use ir::{Func, Inst, Opcode, Point, Value, eval};
+use ir::{Func, Inst, Point};
 use transition::{Pair, Side};
 
 /// The end of an advance.
@@ -16,7 +16,10 @@ pub(super) enum Advance {
     /// Before an anchor.
     Stopped(AnchorStop),
     Ended(Outcome),
-    /// At a failing assumption whose exit did not fire; the failure is reported.
+    /// The run left inlined code for the versions before, and is at no anchor.
+    Left,
+    /// At a failing assumption whose exit did not fire. The failure is reported, or there is no
+    /// room for the activations.
     Stuck,
 }
 
@@ -25,15 +28,25 @@ impl Advance {
     fn is_exhausted(&self) -> bool {
         matches!(self, Advance::Ended(outcome) if is_exhausted(outcome))
     }
+
+    /// Whether the run may lack points that the other run still comes to: it has trapped early, or
+    /// has left its version.
+    fn is_cut_short(&self) -> bool {
+        match self {
+            Advance::Ended(outcome) => outcome.trap().is_some(),
+            Advance::Left | Advance::Stuck => true,
+            Advance::Stopped(_) => false,
+        }
+    }
 }
 
-/// A copy of a machine at a visit, from which the copy continues.
-struct Copied<H> {
-    side: Side,
+/// A copy of a machine that made the transition of a visit in this gap.
+pub(super) struct Continued {
+    pub(super) side: Side,
     /// The index of the visit in the records of its side.
-    visit: usize,
-    machine: Machine,
-    host: H,
+    pub(super) visit: usize,
+    /// Its end, `None` if it has none to compare; or how the transition went wrong.
+    pub(super) end: Result<Option<RunEnd>, Difference>,
 }
 
 /// A run that made a transition and has ended. It is compared once the run without a transition has
@@ -60,8 +73,8 @@ pub(super) struct Lockstep<'o, 'a, H> {
     args: &'o [u64],
     /// The anchor at which both runs last stopped.
     before: Option<(Func, Inst)>,
-    /// Copies taken in this gap.
-    copied: Vec<Copied<H>>,
+    /// Runs with a transition in this gap.
+    pub(super) continued: Vec<Continued>,
     /// Runs with a transition in this call.
     went_on: Vec<WentOn>,
     /// The last exit taken at a failing assumption in this call, with the number of its visit.
@@ -72,40 +85,33 @@ pub(super) struct Lockstep<'o, 'a, H> {
     compared: bool,
     /// Whether an assumption ended a run where no entry makes its memory right.
     pub(super) lacks_memory: bool,
-    /// Results of the steps of the current entry, and the values it provides. Kept between entries
-    /// to spare allocations.
-    results: Vec<u64>,
-    provided: Vec<(Value, u64)>,
+    /// Of inlined code: whether the run of a side may lack the partner of a visit in this gap.
+    pub(super) cut_short: Pair<bool>,
 }
 
 /// Implements [`Oracle::run`].
 pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[u64], host: &H) {
     let start = oracle.pristine.before.start_function();
-    // The number of the run goes into the seed, so that each run takes other samples.
-    let prng = Prng::new(oracle.options.seed).fork(2 + oracle.report.runs);
     for side in Side::BOTH {
-        let sampler = Sampler::new(prng.fork(side as u64), oracle.options.going_on);
+        let sampler = sampler(oracle, side);
         oracle.recordings[side].restart(sampler);
     }
     oracle.report.runs += 1;
     let machines = oracle.pristine.clone();
     let hosts = Pair::from_fn(|_| host.clone());
-    let (copied, went_on) = (Vec::new(), Vec::new());
-    let (results, provided) = (Vec::new(), Vec::new());
     let mut lockstep = Lockstep {
         oracle,
         machines,
         hosts,
         args,
         before: None,
-        copied,
-        went_on,
+        continued: Vec::new(),
+        went_on: Vec::new(),
         left: None,
         left_in_gap: false,
         compared: false,
         lacks_memory: false,
-        results,
-        provided,
+        cut_short: Pair::new(false, false),
     };
     // A start function that does not return ends the program before the call.
     if start.is_none_or(|start| lockstep.call(start, &[])) {
@@ -113,7 +119,20 @@ pub(super) fn run<H: Host + Clone>(oracle: &mut Oracle<'_>, func: Func, args: &[
     }
 }
 
-impl<H: Host + Clone> Lockstep<'_, '_, H> {
+/// The sampler of a run. The number of the run goes into the seed, so that each run takes other
+/// samples. Ways into inlined code have chains instead.
+fn sampler(oracle: &Oracle<'_>, side: Side) -> Sampler {
+    let prng = Prng::new(oracle.options.seed);
+    let (runs, limit) = (oracle.report.runs, oracle.options.going_on);
+    let (prng, limit) = match (oracle.has_inlined(), side) {
+        (false, _) => (prng.fork(2 + runs).fork(side as u64), limit),
+        (true, Side::Before) => (prng, 0),
+        (true, Side::After) => (prng.fork(runs), limit),
+    };
+    Sampler::new(prng, limit, oracle.options.going_on_one_in)
+}
+
+impl<'a, H: Host + Clone> Lockstep<'_, 'a, H> {
     /// Runs a function in both versions, and compares them. Returns whether both returned.
     fn call(&mut self, func: Func, args: &[u64]) -> bool {
         self.went_on.clear();
@@ -121,13 +140,14 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         self.machines.as_mut().into_iter().for_each(|m| m.start(func, args));
         loop {
             let (before, after) = self.gap();
-            if matches!(after, Advance::Stuck) {
-                return false;
-            }
             // First: a limit may end one version earlier than the other, and that is no difference
             // of the versions.
             if before.is_exhausted() || after.is_exhausted() {
                 self.oracle.report.exhausted += 1;
+                return false;
+            }
+            if matches!(after, Advance::Stuck) {
+                self.compare_gap();
                 return false;
             }
             // A wrong exit sends the run astray, so it is compared before the runs are.
@@ -152,6 +172,8 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 (Advance::Stopped(_), Advance::Ended(b)) if b.trap().is_some() => {
                     return self.trapped_early(Pair::new(None, Some(b)));
                 }
+                (Advance::Stopped(_), Advance::Left) => return self.left(None),
+                (Advance::Ended(a), Advance::Left) => return self.left(Some(a)),
                 (before, after) => {
                     let [before, after] = [before, after].map(|stop| self.stop_text(stop));
                     self.diverge(self.left, Difference::Stops { before, after });
@@ -163,19 +185,27 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
 
     /// Advances both runs to their next anchors, the version before first.
     fn gap(&mut self) -> (Advance, Advance) {
-        self.oracle.report.gaps += 1;
-        self.copied.clear();
-        (self.left_in_gap, self.compared) = (false, false);
+        self.begin_gap();
         // Both runs must record the same gaps. The gate decides at the first watched point of the
         // version before, and the version after follows.
         let spent = self.oracle.report.total().transitions >= self.oracle.options.transitions;
         self.oracle.recordings.before.next_gap(spent.then_some(false));
         let before = self.advance(Side::Before);
+        self.cut_short.before = before.is_cut_short();
         let decided = self.oracle.recordings.before.on;
         // If the version before met no watched point, there was no decision. The version after then
         // records, so that an entry whose target point is in another gap is found.
         self.oracle.recordings.after.next_gap(Some(decided.unwrap_or(true)));
-        (before, self.advance(Side::After))
+        let after = self.advance(Side::After);
+        self.cut_short.after = after.is_cut_short();
+        (before, after)
+    }
+
+    fn begin_gap(&mut self) {
+        self.oracle.report.gaps += 1;
+        self.continued.clear();
+        (self.left_in_gap, self.compared) = (false, false);
+        self.cut_short = Pair::new(false, false);
     }
 
     /// Advances one run to its next anchor or its end.
@@ -185,6 +215,7 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             let mut watcher = GapWatcher {
                 plans: &oracle.plans,
                 versions: &oracle.versions,
+                scope: oracle.scope,
                 side,
                 recording: &mut oracle.recordings[side],
                 gate: &mut oracle.gate,
@@ -200,13 +231,12 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                 Run::Paused | Run::Called { .. } => {}
             }
             let recording = &mut self.oracle.recordings[side];
-            // The machine pauses at a sampled visit, too. It is copied in this state, and then the
-            // advance continues.
-            if let Some(visit) = recording.sampled.take() {
-                let (machine, host) = (self.machines[side].clone(), self.hosts[side].clone());
-                self.copied.push(Copied { side, visit, machine, host });
+            // The machine pauses at a sampled visit, too.
+            let (sampled, stop) = (recording.sampled.take(), recording.stop);
+            if let Some(visit) = sampled {
+                self.go_on(side, visit);
             }
-            if let Some(stop) = recording.stop {
+            if let Some(stop) = stop {
                 return Advance::Stopped(stop);
             }
         }
@@ -233,22 +263,26 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
 
     /// One version has trapped earlier than the other version. Runs the other version to its end,
     /// which must be the same trap. An entry at a point on the way has no state to compare with,
-    /// and `compare_gap` reports it. Always returns `false`.
+    /// and `compare_gap` reports it. Behind inlined code, anchors are too rare for this, and
+    /// nothing is recorded. Always returns `false`.
     fn trapped_early(&mut self, mut ends: Pair<Option<Outcome>>) -> bool {
         self.compare_gap();
         let late = if ends.before.is_some() { Side::After } else { Side::Before };
+        let is_recorded = !self.oracle.has_inlined();
         while ends[late].is_none() {
-            self.oracle.report.gaps += 1;
-            self.copied.clear();
-            (self.left_in_gap, self.compared) = (false, false);
+            self.begin_gap();
             // The records of the run that has ended are emptied in each gap, too. An old record
             // could else be taken for the partner of an entry.
             for recording in self.oracle.recordings.as_mut() {
-                recording.next_gap(Some(true));
+                recording.next_gap(Some(is_recorded));
             }
             match self.advance(late) {
                 Advance::Stopped(stop) => self.before = Some((stop.func, stop.inst)),
                 Advance::Ended(outcome) => ends[late] = Some(outcome),
+                Advance::Left => match self.finished(late) {
+                    Some(outcome) => ends[late] = Some(outcome),
+                    None => return false,
+                },
                 Advance::Stuck => return false,
             }
             self.compare_gap();
@@ -256,14 +290,38 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         let Pair { before: Some(a), after: Some(b) } = ends else {
             unreachable!("the loop ends when both runs have ended")
         };
+        self.both_ended(a, b);
+        false
+    }
+
+    /// The run has left inlined code, and both runs continue to their ends. Returns whether both
+    /// returned.
+    fn left(&mut self, before: Option<Outcome>) -> bool {
+        let before = before.or_else(|| self.finished(Side::Before));
+        match (before, self.finished(Side::After)) {
+            (Some(a), Some(b)) => self.both_ended(a, b),
+            _ => false,
+        }
+    }
+
+    /// Runs one run to its end. `None` if there is no room for the activations of an exit.
+    fn finished(&mut self, side: Side) -> Option<Outcome> {
+        let ended = self.oracle.finish(&mut self.machines[side], &mut self.hosts[side]);
+        self.oracle.report.exhausted += u64::from(ended.is_none());
+        ended.map(|(outcome, _)| outcome)
+    }
+
+    /// Compares the ends of both runs. Returns whether they returned alike.
+    fn both_ended(&mut self, a: Outcome, b: Outcome) -> bool {
         if is_exhausted(&a) || is_exhausted(&b) {
             self.oracle.report.exhausted += 1;
-        } else if ended_alike(&a, &b) {
-            self.ended(a, b);
-        } else {
-            let [before, after] = [a, b].map(|end| self.stop_text(Advance::Ended(end)));
-            self.diverge(self.left, Difference::Stops { before, after });
+            return false;
         }
+        if ended_alike(&a, &b) {
+            return self.ended(a, b);
+        }
+        let [before, after] = [a, b].map(|end| self.stop_text(Advance::Ended(end)));
+        self.diverge(self.left, Difference::Stops { before, after });
         false
     }
 
@@ -272,7 +330,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
     fn ended(&mut self, a: Outcome, b: Outcome) -> bool {
         self.oracle.report.trapped += u64::from(a.trap().is_some());
         let returned = a.returned().is_some();
-        let (a, b) = (RunEnd::of(&self.machines.before, a), RunEnd::of(&self.machines.after, b));
+        let scope = self.oracle.scope;
+        let a = RunEnd::of(&self.machines.before, a, scope);
+        let b = RunEnd::of(&self.machines.after, b, scope);
         let b = if self.lacks_memory { b.without_memory() } else { b };
         // Versions first. The runs that continued are compared with the version before, which makes
         // sense only if both versions agree.
@@ -284,8 +344,11 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             self.diverge(self.left, Difference::FinalMemory);
             return false;
         }
-        for went_on in std::mem::take(&mut self.went_on) {
-            self.compare_end(&went_on, &a);
+        for WentOn { entry, visit, end } in std::mem::take(&mut self.went_on) {
+            self.oracle.report.counts_mut(entry.side).ends += 1;
+            if !end.same(&a) {
+                self.diverge(Some((entry, visit)), Difference::going_on(&a, &end));
+            }
         }
         returned
     }
@@ -318,9 +381,9 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
                     continue;
                 };
                 let key = EntryKey { func: visit.func, side, index: entry };
-                // A run goes on from correct entries alone; another would be reported twice.
+                // A wrong entry would be reported twice.
                 match self.fire(key, &visit) {
-                    Ok(()) => self.go_on(key, index, &visit),
+                    Ok(()) => self.settle(key, index, &visit),
                     Err(difference) => self.diverge(Some((key, visit.number)), difference),
                 }
             }
@@ -336,12 +399,12 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         at(Side::Before).filter(|_| self.left.is_none()).or(at(Side::After))
     }
 
-    pub(super) fn plan(&self, func: Func, side: Side) -> &super::plan::SidePlan {
+    pub(super) fn plan(&self, func: Func, side: Side) -> &SidePlan<'a> {
         plan_of(&self.oracle.plans, func, side)
     }
 
     /// Runs an entry on the record of its source point, and compares the result with the record of
-    /// the other run at the target point. Leaves the provided values in `self.provided`.
+    /// the other run where the entry lands.
     fn fire(&mut self, key: EntryKey, visit: &Visit) -> Result<(), Difference> {
         let EntryKey { func, side, index } = key;
         let oracle = &mut *self.oracle;
@@ -350,14 +413,30 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             return Err(Difference::Entry(fault.clone()));
         }
         let (source, target) = (&oracle.recordings[side], &oracle.recordings[side.other()]);
-        // The other version did not visit the target point between the same anchors.
-        let Some(partner) = target.visit_of(func, entry.target, visit.activation) else {
-            return Err(Difference::NoPartner);
+        let partner = match target.visit_of(func, entry.landing, visit.activation) {
+            Found::One(partner) => partner,
+            // Between two anchors that inlined code shares, there may be a loop.
+            Found::Several => {
+                oracle.report.ambiguous += 1;
+                return Ok(());
+            }
+            Found::None if self.cut_short[side.other()] && oracle.has_inlined() => return Ok(()),
+            // The other version did not visit the landing point between the same anchors.
+            Found::None => return Err(Difference::NoPartner),
         };
         let recorded = source.values_from(visit);
-        run_steps(&entry.steps, recorded, &mut self.results)?;
-        let expected = target.values_from(partner);
-        provide(entry, recorded, expected, &self.results, &mut self.provided)?;
+        let (seen, mut at, mut wrong) = (target.values_from(partner), 0, None);
+        // All bits count, for floats too (`a_nan_of_other_bits_is_found`).
+        entry.run(recorded, |frame, value, found| {
+            let expected = seen[entry.expected[at] as usize];
+            at += 1;
+            if found != expected && wrong.is_none() {
+                wrong = Some((frame, value, expected, found));
+            }
+        })?;
+        if let Some((frame, value, expected, found)) = wrong {
+            return Err(Difference::Value { frame, value, expected, found });
+        }
         if visit.effects != partner.effects {
             return Err(Difference::Effects);
         }
@@ -367,9 +446,10 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
         let counts = oracle.report.counts_mut(side);
         counts.transitions += 1;
+        counts.by_depth[entry.depth] += 1;
         counts.with_code += u64::from(entry.has_code);
         counts.in_loops += u64::from(entry.in_loop);
-        counts.compared += entry.assigns.len() as u64;
+        counts.compared += entry.expected.len() as u64;
         counts.holding += u64::from(visit.holds == Some(true));
         counts.failing += u64::from(visit.holds == Some(false));
         oracle.fired[func.as_u32() as usize][side].insert(index as usize);
@@ -379,63 +459,28 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         Ok(())
     }
 
-    /// If the machine was copied at this visit, makes the transition on the copy, and runs it to
-    /// its end.
-    fn go_on(&mut self, key: EntryKey, visit_index: usize, visit: &Visit) {
-        let EntryKey { func, side, index } = key;
-        let wanted = |c: &Copied<H>| c.side == side && c.visit == visit_index;
-        let Some(at) = self.copied.iter().position(wanted) else { return };
-        let Copied { mut machine, mut host, .. } = self.copied.swap_remove(at);
-        let entry = &self.plan(func, side).entries[index as usize];
-        let target = self.plan(func, side.other()).points[entry.target as usize].point;
-        let to = self.oracle.versions[func.as_u32() as usize]
-            .expect("a planned function has versions")[side.other()];
-        // Entries with stores fire as a whole, because the machine has to execute them. Others hand
-        // over the provided values, so that the run continues with exactly the values compared.
-        let moved = match &entry.stores {
-            Some(entry) => {
-                let view = machine.view().expect("the run was copied while it was paused");
-                let point = Point::before(view.inst());
-                let [source, target] =
-                    [view.version(), to].map(|version| machine.code(version).key());
-                let claimed = CheckedEntry::unproved(source, target, point, entry);
-                let fired = machine.fire(to, claimed);
-                fired.map(drop).map_err(|error| error.to_string())
-            }
-            None => machine
-                .transfer(to, target, &self.provided, Unproved::claim())
-                .map_err(|error| error.to_string()),
+    /// If a copy continued from this visit, keeps its end.
+    fn settle(&mut self, key: EntryKey, index: usize, visit: &Visit) {
+        let wanted = |one: &Continued| (one.side, one.visit) == (key.side, index);
+        let Some(at) = self.continued.iter().position(wanted) else { return };
+        let end = match self.continued.swap_remove(at).end {
+            Ok(Some(end)) => end,
+            Ok(None) => return,
+            Err(difference) => return self.diverge(Some((key, visit.number)), difference),
         };
-        if let Err(error) = moved {
-            self.diverge(Some((key, visit.number)), Difference::Refused(error));
-            return;
-        }
-        let (outcome, has_memory) = self.finish(&mut machine, &mut host);
-        let counts = self.oracle.report.counts_mut(side);
+        let counts = self.oracle.report.counts_mut(key.side);
         counts.going_on += 1;
         // A run that a limit ended has no end to compare.
-        if is_exhausted(&outcome) {
-            counts.going_on_exhausted += 1;
-            return;
-        }
-        let end = RunEnd::of(&machine, outcome);
-        let end = if has_memory { end } else { end.without_memory() };
-        self.went_on.push(WentOn { entry: key, visit: visit.number, end });
-    }
-
-    fn compare_end(&mut self, went_on: &WentOn, reference: &RunEnd) {
-        if !went_on.end.same(reference) {
-            let (expected, found) = (reference.text(), went_on.end.text());
-            self.diverge(
-                Some((went_on.entry, went_on.visit)),
-                Difference::GoingOn { expected, found },
-            );
+        match is_exhausted(&end.outcome) {
+            true => counts.going_on_exhausted += 1,
+            false => self.went_on.push(WentOn { entry: key, visit: visit.number, end }),
         }
     }
 
     fn stop_text(&self, stop: Advance) -> StopText {
         match stop {
             Advance::Stuck => StopText::Ended("an exit did not fire".to_owned()),
+            Advance::Left => StopText::Ended("an exit out of inlined code".to_owned()),
             Advance::Ended(outcome) => StopText::Ended(outcome.to_string()),
             Advance::Stopped(stop) => StopText::Anchor {
                 function: self.oracle.module.funcs[stop.func].name.clone(),
@@ -445,73 +490,14 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
         }
     }
 
-    /// Counts a divergence. Keeps it if it is the first of its entry and there is room.
+    /// Counts a divergence of this run.
     pub(super) fn diverge(&mut self, entry: Option<(EntryKey, u64)>, difference: Difference) {
-        let oracle = &mut *self.oracle;
-        oracle.report.divergence_count += 1;
-        let is_new = entry.is_none_or(|(key, _)| oracle.blamed.insert(key));
-        if !is_new || oracle.report.divergences.len() >= oracle.options.divergences {
-            return;
-        }
-        let entry = entry.map(|(key, visit)| oracle.blamed(key, Some(visit)));
-        oracle.report.divergences.push(Divergence { input: self.args.to_vec(), entry, difference });
+        let entry = entry.map(|(key, visit)| (key, Some(visit)));
+        self.oracle.diverge(self.args, entry, difference);
     }
 }
 
-fn plan_of(plans: &Plans, func: Func, side: Side) -> &super::plan::SidePlan {
-    let pair = plans[func.as_u32() as usize].as_ref().expect("visits are of planned functions");
-    &pair[side]
-}
-
-/// Runs the steps of compensation code on a record.
-#[inline]
-fn run_steps(
-    steps: &[StepPlan],
-    recorded: &[u64],
-    results: &mut Vec<u64>,
-) -> Result<(), Difference> {
-    results.clear();
-    let mut args = [0u64; 3];
-    for (index, step) in steps.iter().enumerate() {
-        if step.opcode == Opcode::Const {
-            results.push(step.bits);
-            continue;
-        }
-        for (arg, place) in args.iter_mut().zip(&step.args) {
-            *arg = fetch(*place, recorded, results);
-        }
-        let result = eval::eval(step.opcode, step.ty, step.operand_ty, &args[..step.args.len()]);
-        results.push(result.map_err(|kind| Difference::Trap { step: index, kind })?);
-    }
-    Ok(())
-}
-
-/// Collects the values that the entry provides, and compares them with the record of the other run
-/// at the target point. All bits count, for floats too (`a_nan_of_other_bits_is_found`).
-#[inline]
-fn provide(
-    entry: &EntryPlan,
-    recorded: &[u64],
-    expected: &[u64],
-    results: &[u64],
-    provided: &mut Vec<(Value, u64)>,
-) -> Result<(), Difference> {
-    provided.clear();
-    for assign in &entry.assigns {
-        let found = fetch(assign.from, recorded, results);
-        let expected = expected[assign.expected as usize];
-        if found != expected {
-            return Err(Difference::Value { value: assign.value, expected, found });
-        }
-        provided.push((assign.value, found));
-    }
-    Ok(())
-}
-
-#[inline]
-fn fetch(place: OperandPlace, recorded: &[u64], results: &[u64]) -> u64 {
-    match place {
-        OperandPlace::Recorded(index) => recorded[index as usize],
-        OperandPlace::Step(index) => results[index as usize],
-    }
+fn plan_of<'p, 'a>(plans: &'p Plans<'a>, func: Func, side: Side) -> &'p SidePlan<'a> {
+    let plan: &PairPlan<'a> = plans[func.as_u32() as usize].as_ref().expect("it is planned");
+    &plan.sides[side]
 }

@@ -36,35 +36,64 @@
 //! not compared.
 //!
 //! For a sample of visits, the oracle also *continues* behind the transition. A copy of the machine
-//! makes the transition, with the provided values alone, and must end like the run without a
-//! transition.
+//! makes the transition, has to be in the activations that the entry computes, and must end like
+//! the run without a transition. A transition that finds no room must leave the run as it was.
+//!
+//! # Inlined code
+//!
+//! A version after may have inlined code. An activation of it stands for several activations of the
+//! versions before: at each instruction, the copy that the version was optimized from lists them
+//! ([`check::Copies`]). An entry out of it lands in all of them. So each of these activations has
+//! to have the assigned contents, those that wait, too. Without inlined code, an activation stands
+//! for itself, and everything is as above. Otherwise:
+//!
+//! - The runs make different numbers of calls. Depths count the activations that versions stand
+//!   for, and effects compare without calls and returns inside the program ([`Trace::outer_digest`]).
+//!   An activation is known by its depth.
+//! - Anchors are the instructions that both runs execute one for one. In functions without a pair,
+//!   these are the terminators.
+//! - A gap may contain a loop. A visit is not compared if its partner is not unique, or if the
+//!   other run has trapped.
+//! - A run that leaves at a failing assumption continues in the versions before to its end.
+//! - Half of the copies that leave inlined code go up again before their end.
+//! - Hop chains go through versions and activations in turn ([`FrameChains`]).
 //!
 //! The oracle proves nothing about inputs that it does not run. It trusts the interpreter
 //! ([`interp`]), the meaning of operations ([`ir::eval`]), dominators and loops. Its memory is
 //! bounded by the size of the functions, for runs of any length, because records last for one gap.
+//!
+//! [`Trace::outer_digest`]: interp::Trace::outer_digest
 
+mod chains;
+mod fault;
 mod leave;
 mod lockstep;
 mod plan;
 mod provided;
 mod record;
 mod report;
+mod watch;
 
-pub(crate) use plan::{Analyses, entry_fault};
+pub use chains::FrameChains;
+pub(crate) use fault::{Analyses, entry_fault};
 pub(crate) use provided::find_missing;
 pub use report::{
-    Blamed, Counts, Difference, Divergence, EntryFault, Report, SeenAssumption, StopText,
+    Blamed, Counts, DEPTHS, Difference, Divergence, EntryFault, Report, SeenAssumption, StopText,
 };
 
+use crate::end::EffectScope;
 use crate::prng::Prng;
+use check::Copies;
 use fixedbitset::FixedBitSet;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Program, TraceLevel, VersionId};
 use ir::text::print_inst;
 use ir::{Func, Function, Inst, Module, Point};
 use lockstep::EntryKey;
-use record::{Gate, Plans, Recording, Sampler};
-use std::collections::BTreeSet;
+use plan::{PairPlan, Plans};
+use record::{Gate, Recording, Sampler};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use transition::mapping::Mapping;
 use transition::{Demand, Pair, Side, VersionKey};
 
@@ -77,12 +106,16 @@ pub struct FunctionPair<'a> {
     pub before: &'a Function,
     /// The version after the log.
     pub after: &'a Function,
-    /// The bounding anchors of the two versions.
+    /// The bounding anchors of the two versions. With inlined code: instructions of `after` that its
+    /// run and the run of the versions before both execute, in the same order.
     pub anchors: &'a BTreeSet<Inst>,
     /// From `before` to `after`.
     pub forward: &'a Mapping,
     /// From `after` to `before`.
     pub backward: &'a Mapping,
+    /// The code that the copy consists of from which `after` was optimized; `None` for a version
+    /// without inlined code.
+    pub copies: Option<&'a Copies>,
 }
 
 impl<'a> FunctionPair<'a> {
@@ -125,6 +158,10 @@ pub struct OracleOptions {
     /// The most visits in one run and direction from which a copy continues in the other version.
     /// Each costs a copy of the machine and the rest of the run.
     pub going_on: u32,
+    /// One visit in this many is chosen for a copy. `None`: many at first, then ever fewer.
+    pub going_on_one_in: Option<u32>,
+    /// The number of hop chains for each input, where versions have inlined code.
+    pub chains: u32,
     /// The largest number of divergences kept. All are counted.
     pub divergences: usize,
     /// Seed of all samples.
@@ -141,6 +178,8 @@ impl Default for OracleOptions {
             limits: Limits { fuel: 10_000_000, ..Limits::default() },
             transitions: u64::MAX,
             going_on: 4,
+            going_on_one_in: None,
+            chains: 0,
             divergences: 16,
             seed: 0,
         }
@@ -158,6 +197,17 @@ impl OracleOptions {
             ..OracleOptions::default()
         }
     }
+
+    /// Settings for versions with inlined code. Copies continue from one visit in 50, up to 8 in a
+    /// run; a chain for each input.
+    pub fn for_inlined_code() -> OracleOptions {
+        OracleOptions {
+            going_on: 8,
+            going_on_one_in: Some(50),
+            chains: 1,
+            ..OracleOptions::default()
+        }
+    }
 }
 
 /// The reason why an [`Oracle`] cannot be made.
@@ -170,7 +220,7 @@ pub enum OracleSetupError {
         /// The direction of the mapping.
         direction: Side,
     },
-    /// One of the versions lacks an anchor.
+    /// One of the versions lacks an anchor. Versions with inlined code alone may.
     NotAnAnchor {
         /// The function's name.
         function: String,
@@ -206,7 +256,7 @@ impl fmt::Display for OracleSetupError {
 impl std::error::Error for OracleSetupError {}
 
 /// By function: the versions before and after, with the same ids in every machine; `None` for
-/// functions without a pair.
+/// functions without a pair. With inlined code: the version of the module, twice.
 type Versions = Vec<Option<Pair<VersionId>>>;
 
 /// Compares the transitions between pairs of versions of a module's functions. On both sides,
@@ -216,7 +266,8 @@ pub struct Oracle<'a> {
     pairs: Vec<FunctionPair<'a>>,
     options: OracleOptions,
     /// By function: the plans of its pair.
-    plans: Box<Plans>,
+    plans: Box<Plans<'a>>,
+    scope: EffectScope,
     /// Fresh machines, one for each side, with all functions in the version of that side.
     pristine: Pair<Machine>,
     versions: Versions,
@@ -246,18 +297,27 @@ impl<'a> Oracle<'a> {
         pairs: &[FunctionPair<'a>],
         options: OracleOptions,
     ) -> Result<Oracle<'a>, OracleSetupError> {
-        let mut plans: Vec<Option<Pair<plan::SidePlan>>> =
-            module.funcs.keys().map(|_| None).collect();
+        let bodies = inlined_bodies(module, pairs);
+        let mut plans: Vec<Option<PairPlan<'_>>> = module.funcs.keys().map(|_| None).collect();
         let mut missing = Vec::new();
         for pair in pairs {
             check_pair(pair)?;
-            let analyses = [pair.before, pair.after].map(plan::Analyses::new);
+            let analyses = [pair.before, pair.after].map(Analyses::new);
             let [before, after] = &analyses;
-            let plan = plan::plan_pair(Pair::new(before, after), pair.anchors, pair.mappings());
+            let plan = PairPlan::new(pair, Pair::new(before, after), &bodies);
             let edges = [(0, 1, pair.forward), (1, 0, pair.backward)];
-            missing.push((pair.func, provided::find_missing(&analyses, &edges, options.demand)));
+            missing.push((pair.func, find_missing(&analyses, &edges, options.demand)));
             if plans[pair.func.as_u32() as usize].replace(plan).is_some() {
                 return Err(OracleSetupError::TwoPairs { function: pair.before.name().to_owned() });
+            }
+        }
+        let scope = match pairs.iter().any(|pair| pair.copies.is_some()) {
+            true => EffectScope::Outer,
+            false => EffectScope::All,
+        };
+        if scope == EffectScope::Outer {
+            for (func, body) in module.defined() {
+                plans[func.as_u32() as usize].get_or_insert_with(|| PairPlan::of_body(func, body));
             }
         }
         let program = Program::new(module);
@@ -267,12 +327,13 @@ impl<'a> Oracle<'a> {
         let prng = Prng::new(options.seed);
         // No run is under way yet, so these samplers take nothing. Each run starts with samplers of
         // its own (`lockstep::run`).
-        let recordings =
-            Pair::from_fn(|side| Recording::new(&plans, side, Sampler::new(prng.fork(0), 0)));
+        let sampler = Sampler::new(prng.fork(0), 0, None);
+        let recordings = Pair::from_fn(|side| Recording::new(&plans, side, scope, sampler.clone()));
         let mut oracle = Oracle {
             module,
             pairs: pairs.to_vec(),
             options,
+            scope,
             pristine: Pair { before, after },
             versions,
             recordings,
@@ -288,8 +349,8 @@ impl<'a> Oracle<'a> {
     }
 
     /// Runs the start function of the module, if there is one, then a function, in both versions,
-    /// and compares them. Every machine gets a clone of the host, so the program sees the same
-    /// answers in each.
+    /// and compares them; with inlined code, in hop chains, too. Every machine gets a clone of the
+    /// host, so the program sees the same answers in each.
     ///
     /// Cost: both runs, and for each transition the values that it requires and provides.
     ///
@@ -297,6 +358,12 @@ impl<'a> Oracle<'a> {
     /// If the function is imported or takes another number of arguments.
     pub fn run<H: Host + Clone>(&mut self, func: Func, args: &[u64], host: &H) {
         lockstep::run(self, func, args, host);
+        self.chains(func, args, host);
+    }
+
+    /// Whether a version has inlined code.
+    fn has_inlined(&self) -> bool {
+        self.scope == EffectScope::Outer
     }
 
     /// Counts the values that entries fail to provide, and keeps the first of each entry. A
@@ -321,23 +388,43 @@ impl<'a> Oracle<'a> {
     /// Describes an entry for reports.
     fn blamed(&self, entry: EntryKey, visit: Option<u64>) -> Blamed {
         let EntryKey { func, side, index } = entry;
-        let pair =
-            self.pairs.iter().find(|p| p.func == func).expect("a planned function has a pair");
-        let (versions, mappings) = (pair.versions(), pair.mappings());
+        let pair = self.pair(func);
         let (point, entry) =
-            mappings[side].entries().nth(index as usize).expect("plans follow the mapping");
-        let text = |version: &Function, point: Point| match version.has_inst(point.inst()) {
-            true => print_inst(self.module, version, point.inst()),
-            false => String::new(),
+            pair.mappings()[side].entries().nth(index as usize).expect("plans follow the mapping");
+        let text = |version: Option<&Function>, point: Point| match version {
+            Some(version) if version.has_inst(point.inst()) => {
+                print_inst(self.module, version, point.inst())
+            }
+            _ => String::new(),
+        };
+        let versions = pair.versions();
+        let (target, version) = match entry.inner.first() {
+            Some(frame) => (Point::before(frame.at.inst()), self.module.body(frame.func)),
+            None => (entry.target, Some(versions[side.other()])),
         };
         Blamed {
             function: pair.before.name().to_owned(),
             direction: side,
             point,
-            point_text: text(versions[side], point),
-            target: entry.target,
-            target_text: text(versions[side.other()], entry.target),
+            point_text: text(Some(versions[side]), point),
+            target,
+            target_text: text(version, target),
             visit,
+        }
+    }
+
+    /// Counts a divergence. Keeps it if it is the first of its entry and there is room.
+    fn diverge(
+        &mut self,
+        input: &[u64],
+        entry: Option<(EntryKey, Option<u64>)>,
+        difference: Difference,
+    ) {
+        self.report.divergence_count += 1;
+        let is_new = entry.is_none_or(|(key, _)| self.blamed.insert(key));
+        if is_new && self.report.divergences.len() < self.options.divergences {
+            let entry = entry.map(|(key, visit)| self.blamed(key, visit));
+            self.report.divergences.push(Divergence { input: input.to_vec(), entry, difference });
         }
     }
 
@@ -361,7 +448,8 @@ impl<'a> Oracle<'a> {
         for pair in &self.pairs {
             let number = pair.func.as_u32() as usize;
             for (side, mapping) in pair.mappings().sides() {
-                let plan = &self.plans[number].as_ref().expect("every pair was planned")[side];
+                let plan = self.plans[number].as_ref().expect("every pair was planned");
+                let plan = &plan.sides[side];
                 let exits = mapping.entries().zip(&plan.entries).enumerate();
                 all.extend(exits.filter(|(_, (_, entry))| entry.is_exit).map(
                     |(index, ((point, _), _))| SeenAssumption {
@@ -377,10 +465,21 @@ impl<'a> Oracle<'a> {
     }
 }
 
+/// The originals of inlined code.
+fn inlined_bodies<'a>(
+    module: &'a Module,
+    pairs: &[FunctionPair<'a>],
+) -> BTreeMap<Func, Analyses<'a>> {
+    let instances = pairs.iter().filter_map(|pair| pair.copies).flat_map(Copies::instances);
+    let funcs: BTreeSet<Func> = instances.map(|instance| instance.func).collect();
+    let body = |func| Some((func, Analyses::new(module.body(func)?)));
+    funcs.into_iter().filter_map(body).collect()
+}
+
 /// One bit for each entry, all unset.
-fn unfired(plans: &Plans) -> Vec<Pair<FixedBitSet>> {
-    let entries = |plan: &Option<Pair<plan::SidePlan>>, side: Side| {
-        plan.as_ref().map_or(0, |p| p[side].entries.len())
+fn unfired(plans: &Plans<'_>) -> Vec<Pair<FixedBitSet>> {
+    let entries = |plan: &Option<PairPlan<'_>>, side: Side| {
+        plan.as_ref().map_or(0, |p| p.sides[side].entries.len())
     };
     let bits = |plan| Pair::from_fn(|side| FixedBitSet::with_capacity(entries(plan, side)));
     plans.iter().map(bits).collect()
@@ -395,6 +494,9 @@ fn check_pair(pair: &FunctionPair<'_>) -> Result<(), OracleSetupError> {
             return Err(OracleSetupError::OtherVersions { function: function(), direction });
         }
     }
+    if pair.copies.is_some() {
+        return Ok(());
+    }
     let in_both = |inst: &&Inst| pair.before.has_inst(**inst) && pair.after.has_inst(**inst);
     match pair.anchors.iter().find(|i| !in_both(i)) {
         Some(inst) => Err(OracleSetupError::NotAnAnchor { function: function(), inst: *inst }),
@@ -408,7 +510,7 @@ fn instantiate(
     module: &Module,
     program: &Program,
     pairs: &[FunctionPair<'_>],
-    plans: &Plans,
+    plans: &Plans<'_>,
     options: &OracleOptions,
     side: Side,
 ) -> Result<(Machine, Versions), OracleSetupError> {
@@ -417,21 +519,40 @@ fn instantiate(
     let mut machine = machine.map_err(OracleSetupError::Instantiate)?;
     // A version that keeps words of references across a call shows it.
     machine.stress_collector(true);
-    let mut versions = vec![None; plans.len()];
+    let mut versions: Versions = vec![None; plans.len()];
     for pair in pairs {
         // Both versions go into each machine, in one order: a transition then names the same
         // version in all of them.
         let ids = pair.versions().map(|v| machine.add_version(module, pair.func, v));
-        let index = pair.func.as_u32() as usize;
-        let plan = plans[index].as_ref().expect("every pair was planned");
-        machine.mark(ids[side], plan[side].watched());
+        machine.set_current(pair.func, ids[side]);
+        if let Some(copies) = pair.copies {
+            machine.set_sites(ids.after, Arc::new(copies.sites()));
+        }
+        versions[pair.func.as_u32() as usize] = Some(ids);
+    }
+    for ((func, plan), ids) in module.funcs.keys().zip(plans).zip(&mut versions) {
+        if plan.is_some() && ids.is_none() {
+            *ids = machine.current(func).map(|id| Pair::new(id, id));
+        }
+    }
+    for ((plan, ids), func) in plans.iter().zip(&versions).zip(module.funcs.keys()) {
+        let Some((plan, ids)) = plan.as_ref().zip(*ids) else { continue };
+        for point in &plan.sides[side].points {
+            let of = if side == Side::Before { point.original.0 } else { func };
+            if let Some(ids) = versions[of.as_u32() as usize] {
+                machine.mark(ids[side], [point.point.inst()]);
+            }
+        }
         // A run that leaves at a failing assumption continues in the other version, and waits at
         // its anchors.
-        if side == Side::After && plan[side].may_leave {
-            machine.mark(ids[side.other()], plan[side.other()].anchors());
+        if side == Side::After && plan.sides[side].may_leave {
+            machine.mark(ids[side.other()], plan.sides[side.other()].anchors());
         }
-        machine.set_current(pair.func, ids[side]);
-        versions[index] = Some(ids);
+    }
+    // Runs that have left inlined code go up from here.
+    for pair in pairs.iter().filter(|pair| side == Side::After && pair.copies.is_some()) {
+        let ids = versions[pair.func.as_u32() as usize].expect("it was added");
+        machine.mark(ids.before, pair.forward.points().map(|point| point.inst()));
     }
     Ok((machine, versions))
 }

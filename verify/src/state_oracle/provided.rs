@@ -12,7 +12,7 @@
 //! ([`Liveness::of_run`]). If an edge were excluded by mistake, a run that takes it would read
 //! poison and report it.
 
-use super::plan::Analyses;
+use super::fault::Analyses;
 use ir::liveness::Liveness;
 use ir::{Block, Inst, Value};
 use std::cell::LazyCell;
@@ -36,7 +36,8 @@ pub(crate) struct MissingValue {
 
 /// All values that entries fail to provide, sorted by edge, entry and value. The values required by
 /// entries of every mapping from a version count as used there. Entries whose target point does not
-/// exist are left out, because that is a fault of its own.
+/// exist are left out, because that is a fault of its own; so are entries that land in several
+/// activations, which need what is live behind a call.
 ///
 /// Cost: near linear in the versions, the mappings, and the values live in blocks with target
 /// points.
@@ -99,7 +100,7 @@ fn landings<'m>(mapping: &'m Mapping, target: &Analyses<'_>) -> BTreeMap<Block, 
     let mut landings: BTreeMap<Block, Landing<'m>> = BTreeMap::new();
     for (index, (_, entry)) in (0..).zip(mapping.entries()) {
         let inst = entry.target.inst();
-        if target.function.has_inst(inst) {
+        if entry.inner.is_empty() && target.function.has_inst(inst) {
             let block = landings.entry(target.function.inst_block(inst)).or_default();
             block.entry(inst).or_default().push((index, entry));
         }

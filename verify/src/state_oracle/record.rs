@@ -1,17 +1,16 @@
 //! Records of one run: the state at the points of a gap, and the choice of the gaps that are
 //! recorded.
 
-use super::plan::SidePlan;
-use super::{Policy, Versions};
+use super::Policy;
+use super::plan::{Plans, PointPlan, SidePlan};
+use super::watch::Innermost;
+use crate::end::EffectScope;
 use crate::prng::Prng;
-use interp::{Control, Observer, Scope, View};
+use interp::View;
 use ir::{Func, Inst};
 use std::collections::HashMap;
+use transition::Side;
 use transition::mapping::Entry;
-use transition::{Pair, Side};
-
-/// The plans of a function, one for each side; `None` for functions without a pair.
-pub(super) type Plans = [Option<Pair<SidePlan>>];
 
 /// The state of a run at one visit of a point.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +18,7 @@ pub(super) struct Visit {
     pub(super) func: Func,
     /// The point, as an index of the points of the side.
     pub(super) point: u32,
+    /// As [`Innermost::activation`].
     pub(super) activation: u64,
     /// The start of its values in [`Recording::values`].
     start: usize,
@@ -33,43 +33,62 @@ pub(super) struct Visit {
     pub(super) holds: Option<bool>,
 }
 
-/// The effects so far: their number and digest.
+/// The effects so far, as [`EffectScope::of`] gives them.
 pub(super) type EffectDigest = (u64, u64);
 
 /// The state in which a run waits at an anchor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct AnchorStop {
+    /// The function and the instruction of the original.
     pub(super) func: Func,
     pub(super) inst: Inst,
+    /// As [`Innermost::activation`].
     pub(super) activation: u64,
+    /// The depth of the activations that the run stands for.
     pub(super) depth: usize,
     pub(super) effects: EffectDigest,
 }
 
 impl AnchorStop {
     /// The state of a run that is paused before an anchor.
-    pub(super) fn of(view: &View<'_>) -> AnchorStop {
+    pub(super) fn new(
+        view: &View<'_>,
+        point: &PointPlan,
+        innermost: &Innermost,
+        scope: EffectScope,
+    ) -> AnchorStop {
         AnchorStop {
-            func: view.func(),
-            inst: view.inst(),
-            activation: view.activation(),
-            depth: view.depth(),
-            effects: effects(view),
+            func: point.original.0,
+            inst: point.original.1,
+            activation: innermost.activation,
+            depth: innermost.below + point.frames,
+            effects: scope.of(view.trace()),
         }
     }
 }
 
-/// The latest visit of a point: its gap, its index in the records, and the number of visits so far.
+/// The latest visit of a point: its gap, its index in the records, the number of visits in its gap,
+/// and the number of visits so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     gap: u64,
     visit: u32,
+    in_gap: u32,
     count: u64,
 }
 
-/// The records of one run since the last anchor. A point has at most one record in an activation,
-/// since a second visit in one gap is an error. A gap has several activations of a function only
-/// behind an exit: the version that the run has left for may pass no anchor to its end.
+/// The visits of a point by an activation in a gap.
+pub(super) enum Found<'r> {
+    None,
+    One(&'r Visit),
+    Several,
+}
+
+/// The records of one run since the last anchor.
+///
+/// Without inlined code, a point has at most one record in an activation, since a second visit in
+/// one gap is an error. A gap has several activations of a function only behind an exit: the
+/// version that the run has left for may pass no anchor to its end.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) visits: Vec<Visit>,
@@ -78,6 +97,7 @@ pub(super) struct Recording {
     seen: Vec<Vec<Seen>>,
     /// The number of the gap; 0 before the first gap.
     gap: u64,
+    scope: EffectScope,
     /// Whether this gap is recorded; `None` until its first watched point.
     pub(super) on: Option<bool>,
     /// A point with two visits in this gap, in one activation, and the number of the first.
@@ -86,22 +106,31 @@ pub(super) struct Recording {
     /// The visit at which the run paused to be copied.
     pub(super) sampled: Option<usize>,
     pub(super) sampler: Sampler,
+    /// The activation that was last the innermost, with inlined code.
+    pub(super) innermost: Option<Innermost>,
 }
 
 impl Recording {
-    pub(super) fn new(plans: &Plans, side: Side, sampler: Sampler) -> Recording {
+    pub(super) fn new(
+        plans: &Plans<'_>,
+        side: Side,
+        scope: EffectScope,
+        sampler: Sampler,
+    ) -> Recording {
         let points =
-            |plan: &Option<Pair<SidePlan>>| plan.as_ref().map_or(0, |p| p[side].points.len());
+            plans.iter().map(|plan| plan.as_ref().map_or(0, |p| p.sides[side].points.len()));
         Recording {
             visits: Vec::new(),
             values: Vec::new(),
-            seen: plans.iter().map(|plan| vec![Seen::default(); points(plan)]).collect(),
+            seen: points.map(|points| vec![Seen::default(); points]).collect(),
             gap: 0,
+            scope,
             on: None,
             ambiguous: None,
             stop: None,
             sampled: None,
             sampler,
+            innermost: None,
         }
     }
 
@@ -110,6 +139,7 @@ impl Recording {
         self.seen.iter_mut().flatten().for_each(|s| *s = Seen::default());
         self.gap = 0;
         self.sampler = sampler;
+        self.innermost = None;
     }
 
     /// Forgets the previous gap. `on` tells whether the new gap is recorded, if that is decided
@@ -124,19 +154,29 @@ impl Recording {
         self.sampled = None;
     }
 
-    /// The first visit of a point by an activation in this gap; `None` without a visit.
+    /// The visits of a point by an activation in this gap. Without inlined code, the first visit.
     #[inline]
-    pub(super) fn visit_of(&self, func: Func, point: u32, activation: u64) -> Option<&Visit> {
+    pub(super) fn visit_of(&self, func: Func, point: u32, activation: u64) -> Found<'_> {
         let seen = &self.seen[func.as_u32() as usize][point as usize];
         if seen.gap != self.gap {
-            return None;
+            return Found::None;
         }
-        let latest = &self.visits[seen.visit as usize];
-        if latest.activation == activation {
-            return Some(latest);
+        if seen.in_gap > 1 {
+            return self.search(func, point, activation);
         }
+        let visit = &self.visits[seen.visit as usize];
+        if visit.activation == activation { Found::One(visit) } else { Found::None }
+    }
+
+    #[cold]
+    fn search(&self, func: Func, point: u32, activation: u64) -> Found<'_> {
         let is_same = |v: &&Visit| (v.func, v.point, v.activation) == (func, point, activation);
-        self.visits.iter().find(is_same)
+        let mut same = self.visits.iter().filter(is_same);
+        match (same.next(), same.next()) {
+            (None, _) => Found::None,
+            (Some(_), Some(_)) if self.scope == EffectScope::Outer => Found::Several,
+            (Some(first), _) => Found::One(first),
+        }
     }
 
     /// The values recorded at a visit, followed by the values of later visits.
@@ -146,8 +186,15 @@ impl Recording {
     }
 
     /// Records a point. Returns whether the machine is to be copied here.
-    fn record(&mut self, view: &View<'_>, func: Func, index: u32, plan: &SidePlan) -> bool {
+    pub(super) fn record(
+        &mut self,
+        view: &View<'_>,
+        innermost: &Innermost,
+        index: u32,
+        plan: &SidePlan<'_>,
+    ) -> bool {
         let point = &plan.points[index as usize];
+        let Innermost { root: func, activation, .. } = *innermost;
         let seen = &mut self.seen[func.as_u32() as usize][index as usize];
         // Visits count even in gaps that are not recorded, so that their numbers do not depend on
         // samples.
@@ -156,15 +203,17 @@ impl Recording {
             return false;
         }
         // `gap` is the number of the gap, so no table has to be cleared between gaps.
-        let activation = view.activation();
-        if seen.gap == self.gap {
+        let is_first = seen.gap != self.gap;
+        if !is_first && self.scope == EffectScope::All {
             let latest = &self.visits[seen.visit as usize];
             if latest.activation == activation {
                 self.ambiguous.get_or_insert((func, index, latest.number));
                 return false;
             }
         }
+        seen.in_gap = if is_first { 1 } else { seen.in_gap + 1 };
         (seen.gap, seen.visit) = (self.gap, self.visits.len() as u32);
+        let entry = point.entry.map(|entry| &plan.entries[entry as usize]);
         let visit = Visit {
             func,
             point: index,
@@ -172,22 +221,36 @@ impl Recording {
             start: self.values.len(),
             number: seen.count,
             memory: view.memory_digest(),
-            after_stores: match point
-                .entry
-                .and_then(|entry| plan.entries[entry as usize].stores.as_ref())
-            {
-                Some(entry) => after_stores(view, entry),
+            after_stores: match entry.filter(|entry| entry.has_replays && entry.fault.is_none()) {
+                Some(entry) => after_stores(view, entry.entry),
                 None => Some(view.memory_digest()),
             },
-            effects: effects(view),
+            effects: self.scope.of(view.trace()),
             holds: point.assumption.map(|(operand, bits)| view.value(operand) == bits),
         };
         self.visits.push(visit);
         self.values.extend(point.values.iter().map(|v| view.value(*v)));
+        if !point.waiting.is_empty() {
+            self.record_waiting(view, point);
+        }
         // Only a point with an entry has a transition from which a copy could continue.
         let sample = point.entry.is_some() && self.sampler.takes();
         self.sampled = sample.then(|| self.visits.len() - 1);
         sample
+    }
+
+    /// Records the values of activations that wait.
+    fn record_waiting(&mut self, view: &View<'_>, point: &PointPlan) {
+        let mut frames = view.frames().enumerate();
+        let mut current = frames.next();
+        for (frame, value) in &point.waiting {
+            while current.is_some_and(|(number, _)| number < *frame) {
+                current = frames.next();
+            }
+            let (_, activation) = current.expect("the innermost activation is in inlined code");
+            let bits = activation.try_value(*value);
+            self.values.push(bits.expect("the base has the values of entries without fault"));
+        }
     }
 }
 
@@ -195,10 +258,6 @@ impl Recording {
 fn after_stores(view: &View<'_>, entry: &Entry) -> Option<u64> {
     let writes = entry.run(|v| view.value(v), |_, _, _| ()).ok()?;
     view.memory_digest_after(&writes).ok()
-}
-
-pub(super) fn effects(view: &View<'_>) -> EffectDigest {
-    (view.trace().count(), view.trace().digest())
 }
 
 /// The start of a gap: the anchor before it, if there is one, and its first watched point.
@@ -220,7 +279,7 @@ impl Gate {
     }
 
     /// Whether to record the gap that starts here.
-    fn decide(&mut self, before: Option<(Func, Inst)>, func: Func, inst: Inst) -> bool {
+    pub(super) fn decide(&mut self, before: Option<(Func, Inst)>, func: Func, inst: Inst) -> bool {
         let Policy::Sampled { first: always, one_in } = self.policy else { return true };
         let taken = self.taken.entry((before, (func, inst))).or_default();
         *taken = taken.saturating_add(1);
@@ -228,28 +287,36 @@ impl Gate {
     }
 }
 
-/// Chooses the visits from which a copy continues: many at first, then ever fewer. Their number
-/// grows with the logarithm of the length of the run.
+/// Chooses the visits from which a copy continues.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     prng: Prng,
     /// The number of visits that may still be chosen.
     left: u32,
+    /// As [`super::OracleOptions::going_on_one_in`].
+    one_in: Option<u32>,
     /// The number of visits that pass before the next choice.
     wait: u32,
-    /// The wait is random below this number, which doubles with each choice.
+    /// The wait is random below this number, which doubles with each choice. So the number of
+    /// choices grows with the logarithm of the length of the run.
     interval: u32,
 }
 
 impl Sampler {
-    pub(super) fn new(mut prng: Prng, limit: u32) -> Sampler {
+    pub(super) fn new(mut prng: Prng, limit: u32, one_in: Option<u32>) -> Sampler {
         let interval = 4;
-        Sampler { wait: prng.below(interval), prng, left: limit, interval }
+        let wait = if one_in.is_none() { prng.below(interval) } else { 0 };
+        Sampler { prng, left: limit, one_in, wait, interval }
     }
 
     fn takes(&mut self) -> bool {
         if self.left == 0 {
             return false;
+        }
+        if let Some(one_in) = self.one_in {
+            let takes = self.prng.below(one_in) == 0;
+            self.left -= u32::from(takes);
+            return takes;
         }
         if self.wait > 0 {
             self.wait -= 1;
@@ -260,47 +327,11 @@ impl Sampler {
         self.wait = self.prng.below(self.interval);
         true
     }
-}
 
-/// Observes one run until its next anchor.
-pub(super) struct GapWatcher<'a> {
-    pub(super) plans: &'a Plans,
-    pub(super) versions: &'a Versions,
-    pub(super) side: Side,
-    pub(super) recording: &'a mut Recording,
-    pub(super) gate: &'a mut Gate,
-    /// The anchor at which both runs last stopped.
-    pub(super) before: Option<(Func, Inst)>,
-}
-
-impl Observer for GapWatcher<'_> {
-    const SCOPE: Scope = Scope::Marked;
-
-    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
-        let func = view.func();
-        let number = func.as_u32() as usize;
-        let (Some(pair), Some(ids)) = (&self.plans[number], &self.versions[number]) else {
-            return Control::Continue;
-        };
-        // An activation that left at a failing assumption is in the version of the other run. Its
-        // points belong to the other side and have no records here; both runs wait at its anchors.
-        if view.version() != ids[self.side] {
-            let plan = &pair[self.side.other()];
-            let stop = plan.point_at(inst).filter(|point| plan.points[*point as usize].anchor);
-            self.recording.stop = stop.map(|_| AnchorStop::of(view));
-            return if stop.is_some() { Control::Pause } else { Control::Continue };
-        }
-        let plan = &pair[self.side];
-        let Some(index) = plan.point_at(inst) else { return Control::Continue };
-        let point = &plan.points[index as usize];
-        if self.recording.on.is_none() {
-            self.recording.on = Some(self.gate.decide(self.before, func, inst));
-        }
-        // An anchor may be a recorded point as well: the record comes before the stop.
-        let sampled = point.recorded && self.recording.record(view, func, index, plan);
-        if point.anchor {
-            self.recording.stop = Some(AnchorStop::of(view));
-        }
-        if sampled || point.anchor { Control::Pause } else { Control::Continue }
+    /// The visits of entries up that a run passes before it takes one; `None` for a run that takes
+    /// none.
+    pub(super) fn visits_before_up(&mut self) -> Option<u32> {
+        let goes_up = self.prng.below(2) == 0;
+        goes_up.then(|| if self.prng.below(2) == 0 { 0 } else { self.prng.below(6) })
     }
 }

@@ -1,14 +1,22 @@
 //! The report of the oracle: counts, and divergences.
 
-use ir::{Func, Point, TrapKind, Value};
+use super::FrameChains;
+use crate::end::RunEnd;
+use ir::{Func, Inst, Point, TrapKind, Value};
 use std::fmt;
 use transition::Side;
+
+/// The most activations of a landing that are counted apart.
+pub const DEPTHS: usize = 5;
 
 /// Counts of the comparisons in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Entries fired and compared.
     pub transitions: u64,
+    /// The same, by the number of activations that the entry lands in, less one; the last counts
+    /// all with more.
+    pub by_depth: [u64; DEPTHS],
     /// Transitions with compensation code that does something.
     pub with_code: u64,
     /// Transitions with a source point inside a loop.
@@ -19,6 +27,8 @@ pub struct Counts {
     pub going_on: u64,
     /// Copies that a limit ended, without a comparison of their ends.
     pub going_on_exhausted: u64,
+    /// Copies whose ends were compared.
+    pub ends: u64,
     /// Entries fired and compared at visits of assumptions that hold.
     pub holding: u64,
     /// Entries fired and compared at visits of assumptions that fail. If the other version does not
@@ -30,11 +40,13 @@ impl Counts {
     /// Adds other counts.
     pub fn add(&mut self, other: &Counts) {
         self.transitions += other.transitions;
+        self.by_depth.iter_mut().zip(other.by_depth).for_each(|(sum, more)| *sum += more);
         self.with_code += other.with_code;
         self.in_loops += other.in_loops;
         self.compared += other.compared;
         self.going_on += other.going_on;
         self.going_on_exhausted += other.going_on_exhausted;
+        self.ends += other.ends;
         self.holding += other.holding;
         self.failing += other.failing;
     }
@@ -47,6 +59,16 @@ pub enum EntryFault {
     NoSuchPoint {
         /// The point.
         point: Point,
+    },
+    /// No code is inlined in the place of a call within which the entry makes an activation wait.
+    NotInlined {
+        /// The call.
+        call: Inst,
+    },
+    /// The innermost activation would wait, or an outer one would not.
+    Misplaced {
+        /// Its number, from the innermost, 0, outward.
+        frame: usize,
     },
     /// A required value is not available at the source point.
     RequiredUnavailable {
@@ -85,6 +107,12 @@ impl fmt::Display for EntryFault {
         match self {
             EntryFault::NoSuchPoint { point } => {
                 write!(f, "its version has no instruction {}", point.inst())
+            }
+            EntryFault::NotInlined { call } => {
+                write!(f, "it lands within {call}, where no code of the callee is inlined")
+            }
+            EntryFault::Misplaced { frame } => {
+                write!(f, "activation {frame} cannot be where the entry lands")
             }
             EntryFault::RequiredUnavailable { value } => {
                 write!(f, "{value} is required but not available at the source point")
@@ -176,6 +204,8 @@ pub enum Difference {
     },
     /// A provided value has other contents than in the target version.
     Value {
+        /// The number of its activation, from the innermost, 0, outward.
+        frame: usize,
         /// The value.
         value: Value,
         /// Its bits in the target version.
@@ -196,6 +226,21 @@ pub enum Difference {
     },
     /// The machine refused the transition, with this reason.
     Refused(String),
+    /// The machine made another activation than the entry says.
+    OtherActivation {
+        /// Its number, from the innermost, 0, outward.
+        frame: usize,
+    },
+    /// An assumption of a version with inlined code fails, and has no exit.
+    NoExit,
+    /// A chain of transitions differs from the run of the versions before, in this way.
+    Chain(String),
+}
+
+impl Difference {
+    pub(super) fn going_on(expected: &RunEnd, found: &RunEnd) -> Difference {
+        Difference::GoingOn { expected: expected.text(), found: found.text() }
+    }
 }
 
 impl fmt::Display for Difference {
@@ -219,7 +264,10 @@ impl fmt::Display for Difference {
             Difference::Trap { step, kind } => {
                 write!(f, "step {step} of the compensation code traps: {kind}")
             }
-            Difference::Value { value, expected, found } => {
+            Difference::Value { frame, value, expected, found } => {
+                if *frame > 0 {
+                    write!(f, "activation {frame}: ")?;
+                }
                 write!(
                     f,
                     "{value} is {expected:#x} in the target version, and {found:#x} after the transition"
@@ -237,6 +285,11 @@ impl fmt::Display for Difference {
             Difference::Refused(reason) => {
                 write!(f, "the machine refused the transition: {reason}")
             }
+            Difference::OtherActivation { frame } => {
+                write!(f, "the run is not in activation {frame} of the entry")
+            }
+            Difference::NoExit => f.write_str("a failing assumption has no exit"),
+            Difference::Chain(what) => write!(f, "in a chain: {what}"),
         }
     }
 }
@@ -252,12 +305,12 @@ pub struct Blamed {
     pub point: Point,
     /// The text of the source instruction; empty if the version lacks it.
     pub point_text: String,
-    /// The target point.
+    /// The landing point.
     pub target: Point,
-    /// The text of the target instruction; empty if the version lacks it.
+    /// The text of the instruction there; empty if the version lacks it.
     pub target_text: String,
     /// The number of the visit of the source point on this input, from 1; `None` if the divergence
-    /// was found without a run.
+    /// was found without a run, or in a chain.
     pub visit: Option<u64>,
 }
 
@@ -275,6 +328,7 @@ pub struct Divergence {
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let has_run = !matches!(self.difference, Difference::NotProvided { .. });
         if let Some(entry) = &self.entry {
             let Blamed { function, direction, point, point_text, target, target_text, visit } =
                 entry;
@@ -282,13 +336,14 @@ impl fmt::Display for Divergence {
                 Some(visit) => {
                     writeln!(f, "@{function}, {}, visit {visit}:", direction.direction())?
                 }
+                None if has_run => writeln!(f, "@{function}, {}:", direction.direction())?,
                 None => writeln!(f, "@{function}, {}, without a run:", direction.direction())?,
             }
             writeln!(f, "  from {}  {point_text}", point.inst())?;
             writeln!(f, "  to   {}  {target_text}", target.inst())?;
         }
         write!(f, "  {}", self.difference)?;
-        if self.entry.as_ref().is_some_and(|e| e.visit.is_none()) {
+        if !has_run {
             return Ok(());
         }
         f.write_str("\n  on input (")?;
@@ -323,6 +378,15 @@ pub struct Report {
     pub exhausted: u64,
     /// Gaps between anchors that were compared.
     pub gaps: u64,
+    /// Visits that were not compared: in the gap, the other run came several times to where their
+    /// entries land. Elsewhere than in inlined code, this is a divergence.
+    pub ambiguous: u64,
+    /// Transitions that found no room for their activations.
+    pub without_room: u64,
+    /// Transitions into inlined code again, by copies that had left it.
+    pub up_again: u64,
+    /// The figures of chains.
+    pub chains: FrameChains,
     /// Counts of transitions from the version before.
     pub forward: Counts,
     /// Counts of transitions from the version after.
@@ -363,6 +427,10 @@ impl Report {
         self.trapped += other.trapped;
         self.exhausted += other.exhausted;
         self.gaps += other.gaps;
+        self.ambiguous += other.ambiguous;
+        self.without_room += other.without_room;
+        self.up_again += other.up_again;
+        self.chains.add(&other.chains);
         self.forward.add(&other.forward);
         self.backward.add(&other.backward);
         self.divergence_count += other.divergence_count;

@@ -126,6 +126,7 @@ impl Case {
             anchors: &self.anchors,
             forward: &self.forward,
             backward: &self.backward,
+            copies: None,
         };
         let mut oracle = Oracle::new(&self.module, &[pair], options).expect("the pair fits");
         for args in args {

@@ -84,6 +84,7 @@ fn right_exits_are_followed_to_the_end() {
         anchors: &case.anchors,
         forward: &case.forward,
         backward: &case.backward,
+        copies: None,
     };
     let mut oracle = Oracle::new(&case.module, &[pair], OracleOptions::default()).expect("fits");
     oracle.run(func, &[5, 9], &NoHost);
@@ -118,7 +119,7 @@ fn an_exit_that_gives_the_constant_is_found_where_the_assumption_fails() {
     });
     assert_eq!(case.run(&INPUTS[..2]).divergence_count, 0, "holding visits are blind");
     let difference = case.difference(&INPUTS[2..]);
-    assert_eq!(difference, Difference::Value { value: c, expected: 1, found: 0 });
+    assert_eq!(difference, Difference::Value { frame: 0, value: c, expected: 1, found: 0 });
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn an_exit_that_lands_behind_the_fact_is_found() {
     });
     assert_eq!(case.run(&INPUTS[..2]).divergence_count, 0, "holding visits are blind");
     let difference = case.difference(&INPUTS[2..3]);
-    assert_eq!(difference, Difference::Value { value: s, expected: 1, found: 0 });
+    assert_eq!(difference, Difference::Value { frame: 0, value: s, expected: 1, found: 0 });
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn the_identity_of_generated_programs_holds_everywhere() {
                 anchors,
                 forward: mapping,
                 backward: mapping,
+                copies: None,
             })
             .collect();
         let mut oracle =

@@ -26,7 +26,7 @@ fn a_wrong_copy_is_found() {
     case.backward.insert(point, entry);
     assert_eq!(
         case.difference(&[&[3, 4]]),
-        Difference::Value { value: sum, expected: 7, found: 3 }
+        Difference::Value { frame: 0, value: sum, expected: 7, found: 3 }
     );
     // For arguments that make both values equal, nothing is wrong.
     assert_eq!(case.run(&[&[3, 0]]).divergence_count, 0);
@@ -51,7 +51,7 @@ entry:
     case.forward.insert(point, entry);
     assert_eq!(
         case.difference(&[&[2, 5]]),
-        Difference::Value { value: dead, expected: 7, found: 2 }
+        Difference::Value { frame: 0, value: dead, expected: 7, found: 2 }
     );
 }
 
@@ -64,7 +64,7 @@ fn a_dropped_step_is_found() {
     entry.assigns.iter_mut().find(|x| x.value == next).expect("provided").from = Operand::Step(0);
     case.forward.insert(case.before_definition("twice"), entry);
     let report = case.run(&[&[3]]);
-    let expected = Difference::Value { value: next, expected: 2, found: 6 };
+    let expected = Difference::Value { frame: 0, value: next, expected: 2, found: 6 };
     assert_eq!(report.divergences.iter().map(|d| &d.difference).collect::<Vec<_>>(), [&expected]);
     // Kept once for the entry, and counted at every visit.
     assert_eq!(report.divergence_count, 3);
@@ -165,7 +165,7 @@ entry:
     case.forward.insert(point, entry(other));
     assert_eq!(
         case.difference(&[&[0]]),
-        Difference::Value { value: q, expected: canonical, found: other }
+        Difference::Value { frame: 0, value: q, expected: canonical, found: other }
     );
 }
 
@@ -246,6 +246,7 @@ fn pairs_that_do_not_fit_are_refused() {
         anchors: &case.anchors,
         forward: &case.forward,
         backward: &case.backward,
+        copies: None,
     };
     let refused = |pairs: &[FunctionPair<'_>]| {
         Oracle::new(&case.module, pairs, OracleOptions::default()).err()
@@ -292,6 +293,7 @@ fn most_wrong_copies_in_generated_programs_are_found() {
                 anchors,
                 forward,
                 backward: &backward,
+                copies: None,
             };
             let mut oracle = Oracle::new(&program.module, &[pair], OracleOptions::default())
                 .expect("the pair fits");
