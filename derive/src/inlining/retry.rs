@@ -7,8 +7,8 @@
 //! result depend on the rewrites left out alone.
 
 use super::row::InliningRow;
-use super::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_without};
-use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step, is_lost};
+use super::{CalleeLandings, InlinePlan, Inlined, inline_without};
+use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step};
 use ir::{Func, Module};
 use std::ops::Range;
 
@@ -59,17 +59,16 @@ pub(super) fn improved(
     plan: &InlinePlan,
     landings: &CalleeLandings<'_>,
     mut made: Inlined,
-    steps: InlinedSteps,
     observer: &mut dyn Observer,
-) -> (Inlined, InlinedSteps) {
+) -> Inlined {
     // The first instance is the function itself.
     let assumes = made.copies.instances().iter().any(|one| plan.assume.contains_key(&one.func));
-    let drops = steps.pairs.each_ref().map(|pair| {
-        let mut rejected = pair.before.missing.rejected().chain(pair.after.missing.rejected());
-        rejected.any(|(_, verdict)| is_lost(&verdict))
-    });
+    let drops = made
+        .pairs
+        .each_ref()
+        .map(|pair| pair.iter().any(|step| step.missing.lost().next().is_some()));
     if plan.retry.rewrites == 0 || assumes || drops == [false; 2] {
-        return (made, steps);
+        return made;
     }
     observer.begin(Some(Step::Retry));
     let (given_up, probes) = found(module, func, plan, landings, drops);
@@ -78,15 +77,14 @@ pub(super) fn improved(
     let retried = InlinedRetry { given_up, refused: 0, without, probes };
     let left_out = retried.left_out();
     if !left_out.is_empty()
-        && let Ok((better, steps)) =
-            inline_without(module, func, plan, &left_out, landings, observer)
+        && let Ok(better) = inline_without(module, func, plan, &left_out, landings, observer)
         && missing(&better) < missing(&made)
     {
         let retried = InlinedRetry { refused: better.retried.refused, ..retried };
-        return (Inlined { retried, ..better }, steps);
+        return Inlined { retried, ..better };
     }
     made.retried = InlinedRetry { given_up: Default::default(), ..retried };
-    (made, steps)
+    made
 }
 
 /// The rewrites to give up, and the number of probes. `drops` tells which pairs have dropped
@@ -118,5 +116,5 @@ fn found(
 
 /// The number of points without an entry.
 fn missing(made: &Inlined) -> usize {
-    made.lost.iter().map(Vec::len).sum()
+    made.missing.iter().map(|points| points.len()).sum()
 }

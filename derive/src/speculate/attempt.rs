@@ -1,8 +1,7 @@
 //! One try to make a version with all of a list of assumptions.
 
-use super::lost::EdgeLogs;
-use super::{Exit, Lost, MAX_PINS, Plan, SpeculationSearch, Speculative};
-use crate::driver::{NoObserver, ProvedGraph, Vigilance, derive, prove_graph};
+use super::{Exit, MAX_PINS, Plan, SpeculationSearch, Speculative};
+use crate::driver::{Missing, NoObserver, ProvedGraph, Vigilance, Why, derive, prove_graph};
 use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -30,7 +29,7 @@ pub(super) struct SpeculationAttempt {
     settled: Vec<Assumption>,
     forward: Checked<Mapping>,
     backward: BTreeMap<Version, Checked<Mapping>>,
-    lacking: Vec<Lacking>,
+    without_exit: Vec<MissingExit>,
 }
 
 /// An assumption of the optimized version.
@@ -50,11 +49,10 @@ pub(crate) struct TriedAssumption {
 }
 
 /// An assumption without an exit.
-pub(crate) struct Lacking {
-    pub(crate) inst: Inst,
+pub(crate) struct MissingExit {
+    pub(crate) missing: Missing,
     /// The index among the tried assumptions; `None` for an assumption of an earlier speculation.
     pub(crate) index: Option<usize>,
-    pub(crate) lost: Lost,
     /// The values to keep for the exit: the missing values that the reason names.
     pub(crate) to_keep: Vec<Value>,
     /// All values that are live there in the version speculated on and that the optimized version
@@ -85,7 +83,7 @@ impl SpeculationAttempt {
         let optimized = tree.add(assuming, derived.0, derived.1).expect(own);
         let (exits, settled) = sort(&tree, from, optimized, made, &insts);
         let ways = Ways::new(&tree, [from, assuming, optimized], &exits);
-        let (forward, backward, lacking) = ways.prove(module, &exits);
+        let (forward, backward, without_exit) = ways.prove(module, &exits);
         SpeculationAttempt {
             tree,
             from,
@@ -95,13 +93,13 @@ impl SpeculationAttempt {
             settled,
             forward,
             backward,
-            lacking,
+            without_exit,
         }
     }
 
     /// The assumptions of the optimized version without an exit.
-    pub(super) fn lacking(&self) -> &[Lacking] {
-        &self.lacking
+    pub(super) fn without_exit(&self) -> &[MissingExit] {
+        &self.without_exit
     }
 
     /// The version speculated on.
@@ -274,7 +272,7 @@ impl<'t> Ways<'t> {
         mut self,
         module: &Module,
         exits: &[MadeExit],
-    ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<Lacking>) {
+    ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<MissingExit>) {
         let ProvedGraph { mut mappings, .. } =
             prove_graph(module, &mut self.graph, &mut NoObserver);
         let [from, assuming, optimized] = self.row;
@@ -282,22 +280,21 @@ impl<'t> Ways<'t> {
         let f = tree.function(assuming);
         let dom = DomTree::new(f, &Cfg::new(f));
         let live = OnceCell::new();
-        let mut logs = EdgeLogs::new();
         let lacks = |made: &MadeExit| {
-            let inst = made.exit.inst;
-            let to = made.exit.to;
-            if mappings[self.back[&to]].entry(Point::before(inst)).is_some() {
+            let (to, here) = (made.exit.to, Point::before(made.exit.inst));
+            if mappings[self.back[&to]].mapping.entry(here).is_some() {
                 return None;
             }
-            let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst, &mut logs);
+            let why = Why::along(&self.graph, &mappings, &tree.path(optimized, to), here);
             // The operands of a write that one arm executes are not available behind the join
             // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
-            let mut to_keep = lost.missing(tree.function(from), f);
-            to_keep.retain(|value| dom.available_at(f, *value, Point::before(inst)));
-            let gone = live.get_or_init(|| LiveThere::new(tree, self.row)).gone(inst);
-            Some(Lacking { inst, index: made.index, lost, to_keep, gone })
+            let mut to_keep = why.values_to_keep(tree.function(from), f);
+            to_keep.retain(|value| dom.available_at(f, *value, here));
+            let gone = live.get_or_init(|| LiveThere::new(tree, self.row)).gone(made.exit.inst);
+            let missing = Missing { point: here, why };
+            Some(MissingExit { missing, index: made.index, to_keep, gone })
         };
-        let lacking = exits.iter().filter_map(lacks).collect();
+        let without_exit = exits.iter().filter_map(lacks).collect();
         // From the last edge to the first: `swap_remove` changes no smaller indices.
         let mut take: Vec<(usize, Option<Version>)> =
             self.back.iter().map(|(to, index)| (*index, Some(*to))).collect();
@@ -305,13 +302,13 @@ impl<'t> Ways<'t> {
         take.sort_unstable();
         let (mut forward, mut backward) = (None, BTreeMap::new());
         for (index, to) in take.into_iter().rev() {
-            let mapping = mappings.swap_remove(index);
+            let mapping = mappings.swap_remove(index).mapping;
             match to {
                 Some(to) => _ = backward.insert(to, mapping),
                 None => forward = Some(mapping),
             }
         }
-        (forward.expect("the edge was added"), backward, lacking)
+        (forward.expect("the edge was added"), backward, without_exit)
     }
 }
 
