@@ -15,9 +15,10 @@ mod states;
 
 pub use missing::{Missing, MissingPoints, UNPROVED, Why};
 pub use prove::{CheckCounts, Proved, ProvedMapping, prove, prove_at};
+pub(crate) use prove_graph::mapping_between;
 pub use prove_graph::{NO_LOG, ProvedGraph, VersionPoints, prove_graph, prove_graph_at};
 pub use regions::{EnteredRegion, prove_regions};
-pub(crate) use retry::GiveUp;
+pub(crate) use retry::rewrites_to_omit;
 pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, derive_proved, derive_proved_at, derive_without,
 };

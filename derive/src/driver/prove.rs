@@ -6,9 +6,7 @@ use certify::Certifier;
 use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, UnprovedAnchor, relate};
 use ir::{Function, Module, Point};
-use osr::{
-    Level, Obstacle, Synthesis, SynthesizedMapping, VersionPair, synthesize_at, synthesize_levels,
-};
+use osr::{Level, Obstacle, Synthesis, VersionPair, synthesize_at, synthesize_levels};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
@@ -223,16 +221,18 @@ fn judged(
     observer.begin(Some(Step::Check));
     let relation = relate(module, common.versions, &certificate, Options::default());
     let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
-        let Synthesis { forward, backward } = made;
-        let (forward, ahead) = split(forward);
-        let (backward, back) = split(backward);
-        let accepted = check::accept(&relation, Pair::new(forward, backward), facts);
-        let is_dead = |side: Side, point: Point| {
-            relation.as_ref().is_ok_and(|relation| relation.is_unreachable(side, point))
-        };
-        let forward = proved(accepted.before, ahead, |point| is_dead(Side::Before, point));
-        let backward = proved(accepted.after, back, |point| is_dead(Side::After, point));
-        (level, Pair::new(forward, backward))
+        let mut made = Pair::new(made.forward, made.backward);
+        let obstacles = made.as_mut().map(|made| std::mem::take(&mut made.missing));
+        let points = made.as_ref().map(|made| (made.points, made.unreachable));
+        let accepted = check::accept(&relation, made.map(|made| made.mapping), facts);
+        let ways = Pair::from(Side::BOTH).zip(accepted).zip(points.zip(obstacles));
+        let proved = ways.map(|((side, accepted), ((points, unreachable), obstacles))| {
+            let relation = relation.as_ref();
+            let is_dead =
+                |point| relation.is_ok_and(|relation| relation.is_unreachable(side, point));
+            proved(accepted, points, unreachable, obstacles, is_dead)
+        });
+        (level, proved)
     });
     let levels = levels.collect();
     let unproved = relation.map_or_else(|_| Vec::new(), |relation| relation.unproved().to_vec());
@@ -240,29 +240,15 @@ fn judged(
     Proved { certificate, levels, unproved }
 }
 
-/// The points of a synthesized mapping.
-struct SynthesizedPoints {
-    /// All points of the source version, or the requested points.
-    count: usize,
-    unreachable: usize,
-    /// The points without an entry.
-    obstacles: Vec<osr::Missing<Obstacle>>,
-}
-
-fn split(made: SynthesizedMapping) -> (Mapping, SynthesizedPoints) {
-    let SynthesizedMapping { mapping, points: count, unreachable, missing: obstacles } = made;
-    (mapping, SynthesizedPoints { count, unreachable, obstacles })
-}
-
 /// An accepted mapping with its points without an entry. `is_dead` says whether the checker has
 /// proved a point unreachable: no entry is lost there, even if synthesis found one.
 fn proved(
-    accepted: Accepted,
-    points: SynthesizedPoints,
+    Accepted { mapping, facts, mut rejected }: Accepted,
+    points: usize,
+    unreachable: usize,
+    mut obstacles: Vec<osr::Missing<Obstacle>>,
     is_dead: impl Fn(Point) -> bool,
 ) -> ProvedMapping {
-    let Accepted { mapping, facts, mut rejected } = accepted;
-    let SynthesizedPoints { count: points, unreachable, mut obstacles } = points;
     let found = rejected.len() + obstacles.len();
     rejected.retain(|(point, _)| !is_dead(*point));
     obstacles.retain(|missing| !is_dead(missing.point));

@@ -18,7 +18,7 @@ use transition::{Pair, Refusal, Side};
 pub const NO_LOG: &str = "no-log";
 
 /// The mappings of a version graph under seal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProvedGraph {
     /// Counts of the verdicts on the entries of built and inserted edges.
     pub counts: CheckCounts,
@@ -38,18 +38,6 @@ pub struct ProvedGraph {
 
 /// Points of versions.
 pub type VersionPoints = BTreeMap<Version, BTreeSet<Point>>;
-
-/// The results of the checker on a graph so far.
-#[derive(Default)]
-struct JudgedEdges {
-    /// By index of the edge: the accepted mapping of a built or inserted edge. Two edges may join
-    /// the same versions, so a pair of versions is no key
-    /// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
-    own: BTreeMap<usize, ProvedMapping>,
-    counts: CheckCounts,
-    unreachable: VersionPoints,
-    live: BTreeMap<Version, Checked<LivePoints>>,
-}
 
 /// Drops the entries of a graph that the checker does not accept, then composes the composed edges
 /// again from the accepted entries. A composed entry is correct if both parts are correct and the
@@ -77,21 +65,22 @@ pub fn prove_graph_at(
     asked: &VersionPoints,
     observer: &mut dyn Observer,
 ) -> ProvedGraph {
-    let mut judged = JudgedEdges::default();
+    let mut proved = ProvedGraph::default();
+    // By index of the edge. Two edges may join the same versions, so a pair of versions is no key
+    // (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
+    let mut own: BTreeMap<usize, ProvedMapping> = BTreeMap::new();
     let is_own = |e: &&Edge| !matches!(e.origin, EdgeOrigin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
         graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
     for (before, after) in ends {
-        judge_pair(module, graph, before, after, &mut judged, asked, observer);
+        own.extend(judge_pair(module, graph, [before, after], asked, &mut proved, observer));
     }
-    let JudgedEdges { mut own, counts, unreachable, live } = judged;
     graph.retain(|(index, _), point, _| {
         own.get(&index).is_some_and(|made| made.mapping.entry(point).is_some())
     });
-    let mut mappings: Vec<ProvedMapping> = Vec::with_capacity(graph.edges().len());
     for (index, edge) in graph.edges().iter().enumerate() {
         let sealed = match &edge.origin {
-            EdgeOrigin::Composed { path, refused } => along(graph, &mappings, path, refused),
+            EdgeOrigin::Composed { path, refused } => along(graph, &proved.mappings, path, refused),
             EdgeOrigin::Built { .. } | EdgeOrigin::Inserted => own.remove(&index),
         };
         // An edge without a log has no accepted entries.
@@ -102,10 +91,19 @@ pub fn prove_graph_at(
             unreachable: 0,
             missing: MissingPoints::default(),
         };
-        mappings.push(sealed.unwrap_or_else(nothing));
+        proved.mappings.push(sealed.unwrap_or_else(nothing));
     }
     observer.begin(None);
-    ProvedGraph { counts, mappings, unreachable, live }
+    proved
+}
+
+/// The mapping of the first edge between two versions.
+pub(crate) fn mapping_between<'p>(
+    graph: &VersionGraph<'_>,
+    proved: &'p [ProvedMapping],
+    ends: &[Version],
+) -> Option<&'p ProvedMapping> {
+    proved.get(graph.edges().iter().position(|edge| [edge.from, edge.to] == ends)?)
 }
 
 /// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
@@ -118,10 +116,7 @@ fn along(
     path: &[Version],
     refused: &[(Point, Refusal)],
 ) -> Option<ProvedMapping> {
-    let leg = |ends: &[Version]| {
-        let index = graph.edges().iter().position(|e| [e.from, e.to] == ends)?;
-        sealed.get(index)
-    };
+    let leg = |ends: &[Version]| mapping_between(graph, sealed, ends);
     let first = leg(path.get(..2)?)?;
     let mut mapping = first.mapping.clone();
     for ends in path[1..].windows(2) {
@@ -135,16 +130,15 @@ fn along(
 }
 
 /// Judges the built and inserted edges between two versions, in both directions. `before` is the
-/// older version.
+/// older version. Returns their accepted mappings, by index of the edge.
 fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
-    before: Version,
-    after: Version,
-    judged: &mut JudgedEdges,
+    [before, after]: [Version; 2],
     asked: &VersionPoints,
+    judged: &mut ProvedGraph,
     observer: &mut dyn Observer,
-) {
+) -> Vec<(usize, ProvedMapping)> {
     observer.begin(Some(Step::Map));
     let tree = graph.tree();
     let versions = Pair::new(tree.function(before), tree.function(after));
@@ -167,7 +161,7 @@ fn judge_pair(
             checked.points += entries;
             *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
         }
-        return;
+        return Vec::new();
     }
     // Synthesis has read the log of a built edge.
     let common = graph.correspondence(before, after).unwrap_or_else(|| {
@@ -201,7 +195,7 @@ fn judge_pair(
             judged.unreachable.entry(version).or_default().extend(dead);
         }
     }
-    for (side, (index, edge), facts) in made {
+    let judge = |(side, (index, edge), facts): (Side, (usize, &Edge), MappingFacts)| {
         // The next transition of a run may use any edge from the target version, so the entry must
         // provide live+ with respect to all of them.
         let armed = armed_in(edge.to);
@@ -220,6 +214,7 @@ fn judge_pair(
             _ => (mapping.len() + rejected.len(), 0, &[][..]),
         };
         let missing = MissingPoints::new(obstacles.iter().copied(), rejected);
-        judged.own.insert(index, ProvedMapping { mapping, facts, points, unreachable, missing });
-    }
+        (index, ProvedMapping { mapping, facts, points, unreachable, missing })
+    };
+    made.into_iter().map(judge).collect()
 }

@@ -208,32 +208,21 @@ pub fn derive_proved(
     }
 }
 
-/// The search for rewrites to give up in one of several steps, after the checker has dropped
-/// entries of the step. The caller makes the versions.
-pub(crate) struct GiveUp<'a> {
-    /// The module.
-    pub(crate) module: &'a Module,
-    /// The version before the step.
-    pub(crate) base: &'a Function,
-    /// The passes of the step.
-    pub(crate) pipeline: &'a Pipeline,
-    /// The bounds.
-    pub(crate) retry: Retry,
-}
-
-impl GiveUp<'_> {
-    /// The rewrites to omit, and the number of versions that the search made and judged. No
-    /// rewrites if the checker drops no entry, or if the search finds no better version within its
-    /// bounds.
-    pub(crate) fn find(&self) -> (Vec<GivenUp>, u64) {
-        let GiveUp { module, base, pipeline, retry } = *self;
-        let ask = question(module, |made, derived| {
-            prove(module, made, derived, &[Level::Avail], &mut NoObserver)
-        });
-        let mut search = RewriteSearch::new(module, base, pipeline, retry, &ask);
-        let given_up = search.run_whole();
-        (given_up, search.probes())
-    }
+/// The rewrites to omit in one of several steps, after the checker has dropped entries of the step,
+/// and the number of versions that the search made and judged. `base` is the version before the
+/// step, `pipeline` the passes of the step. No rewrites if the checker drops no entry, or if the
+/// search finds no better version within its bounds.
+pub(crate) fn rewrites_to_omit(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    retry: Retry,
+) -> (Vec<GivenUp>, u64) {
+    let ask = question(module, |made, derived| {
+        prove(module, made, derived, &[Level::Avail], &mut NoObserver)
+    });
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &ask);
+    (search.run_whole(), search.probes())
 }
 
 /// Runs a pipeline over one function and omits some rewrites, given by number. This repeats the

@@ -2,13 +2,13 @@
 //! inlining, and of the passes behind it, are left out.
 //!
 //! Each of the two steps is an ordinary pair of versions. The search for the rewrites to blame goes
-//! over one step at a time ([`GiveUp`]), the earlier step first: without some of its rewrites, the
+//! over one step at a time ([`rewrites_to_omit`]), the earlier step first: without some of its rewrites, the
 //! copy is another function. It works on versions of families of their own, so the ids of the
 //! result depend on the rewrites left out alone.
 
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinePlan, Inlined, inline_without};
-use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step};
+use crate::driver::{CheckCounts, GivenUp, Observer, Step, rewrites_to_omit};
 use ir::{Func, Module};
 use std::ops::Range;
 
@@ -100,7 +100,7 @@ fn found(
     let retry = plan.retry;
     let (mut before, mut probes) = (Vec::new(), 0);
     if drops[0] {
-        (before, probes) = GiveUp { module, base: &base, pipeline: &plan.first, retry }.find();
+        (before, probes) = rewrites_to_omit(module, &base, &plan.first, retry);
     }
     if before.is_empty() && !drops[1] {
         return ([before, Vec::new()], probes);
@@ -110,7 +110,7 @@ fn found(
     let nobody = &mut crate::driver::NoObserver;
     let row = InliningRow::new(landings.callers(), func, base.fork(), plan, &left_out, nobody);
     let Ok(row) = row else { return ([before, Vec::new()], probes) };
-    let (behind, more) = GiveUp { module, base: row.copy(), pipeline: &plan.last, retry }.find();
+    let (behind, more) = rewrites_to_omit(module, row.copy(), &plan.last, retry);
     ([before, behind], probes + more)
 }
 

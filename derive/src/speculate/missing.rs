@@ -1,7 +1,7 @@
 //! Lost exits: why no entry leads back from an assumption, and the values to keep so that an entry
 //! does.
 
-use crate::driver::{ProvedMapping, Why};
+use crate::driver::{ProvedMapping, Why, mapping_between};
 use ir::{Function, Opcode, Point, Value};
 use osr::{Obstacle, Reason, Version, VersionGraph};
 
@@ -15,20 +15,19 @@ impl Why {
         path: &[Version],
         from: Point,
     ) -> Why {
-        let edge = |ends: [Version; 2]| {
-            let index = graph.edges().iter().position(|edge| [edge.from, edge.to] == ends)?;
-            Some(&proved[index])
-        };
         let mut point = from;
         for ends in path.windows(2) {
-            let Some(step) = edge([ends[0], ends[1]]) else { return Why::Unproved(None) };
+            let Some(step) = mapping_between(graph, proved, ends) else {
+                return Why::Unproved(None);
+            };
             let Some(entry) = step.mapping.entry(point) else {
                 return step.missing.at(point).copied().unwrap_or(Why::Unproved(None));
             };
             point = entry.target;
         }
         // Each step has an entry, so two steps do not compose.
-        let whole = path.first().zip(path.last()).and_then(|(from, to)| edge([*from, *to]));
+        let ends = [path[0], path[path.len() - 1]];
+        let whole = mapping_between(graph, proved, &ends);
         whole.and_then(|whole| whole.missing.at(from)).copied().unwrap_or(Why::Unproved(None))
     }
 
