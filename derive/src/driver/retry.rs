@@ -150,6 +150,27 @@ pub struct Secured<P = Proved> {
     pub retried: Retried,
 }
 
+impl<P> Secured<P> {
+    /// The version without the rewrites that a search gives up, if `lost` is less then. Otherwise
+    /// the version as it is.
+    pub(super) fn or_without(
+        self,
+        retried: Retried,
+        without: impl FnOnce(&[GivenUp]) -> Secured<P>,
+        lost: impl Fn(&P) -> usize,
+    ) -> Secured<P> {
+        if retried.given_up.is_empty() {
+            return Secured { retried, ..self };
+        }
+        let fewer = without(&retried.given_up);
+        if lost(&fewer.proved) < lost(&self.proved) {
+            let refused = fewer.retried.refused;
+            return Secured { retried: Retried { refused, ..retried }, ..fewer };
+        }
+        Secured { retried: Retried { given_up: Vec::new(), ..retried }, ..self }
+    }
+}
+
 /// Runs a pipeline over one function and makes the mappings between the base and the version, as
 /// [`super::derive()`] and [`prove()`] do. If the checker drops entries of the highest level, the
 /// driver searches for the rewrite that makes the checker drop them, and omits the rewrite. It
@@ -174,38 +195,29 @@ pub fn derive_proved(
     observer: &mut dyn Observer,
 ) -> Secured {
     let Recipe { pipeline, vigilance, levels, retry } = *recipe;
-    let mut fuel = Fuel::UNLIMITED;
-    let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let proved = prove(module, base, &derived, levels, observer);
-    let without = (retry.rewrites > 0).then(|| proved.checked());
-    let announced = fuel.planned();
-    let whole = Retried { announced, without, ..Retried::default() };
-    let first = levels.last().map(|level| (*level, Answer::of(&proved)));
-    let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
-    let Some((level, first)) = lossy else {
-        return Secured { derived, proved, retried: whole };
+    let make = |given_up: &[GivenUp], observer: &mut dyn Observer| {
+        let mut fuel = Fuel::UNLIMITED.without(numbers(given_up));
+        let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+        let proved = prove(module, base, &derived, levels, observer);
+        let (announced, refused) = (fuel.planned(), fuel.refused());
+        Secured { derived, proved, retried: Retried { announced, refused, ..Retried::default() } }
     };
+    let mut made = make(&[], observer);
+    made.retried.without = (retry.rewrites > 0).then(|| made.proved.checked());
+    let first = levels.last().map(|level| (*level, Answer::of(&made.proved)));
+    let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
+    let Some((level, first)) = lossy else { return made };
     observer.begin(Some(Step::Retry));
     let ask =
         question(module, |made, derived| prove(module, made, derived, &[level], &mut NoObserver));
     let mut search = RewriteSearch::new(module, base, pipeline, retry, &ask);
-    let given_up = search.run(first, announced);
+    let given_up = search.run(first, made.retried.announced);
     let (probes, work) = (search.probes(), search.work());
-    let retried = Retried { given_up, probes, work, ..whole };
+    let retried = Retried { given_up, probes, work, ..made.retried.clone() };
     observer.begin(None);
-    if retried.given_up.is_empty() {
-        return Secured { derived, proved, retried };
-    }
-    let mut fuel = Fuel::UNLIMITED.without(numbers(&retried.given_up));
-    let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let better = prove(module, base, &fewer, levels, observer);
-    // The search judged the highest level alone; `better` also judges the lower levels.
-    if Answer::of(&better).missing() < Answer::of(&proved).missing() {
-        let retried = Retried { refused: fuel.refused(), ..retried };
-        Secured { derived: fewer, proved: better, retried }
-    } else {
-        Secured { derived, proved, retried: Retried { given_up: Vec::new(), ..retried } }
-    }
+    // The search judges the highest level alone, and `make` the lower levels, too.
+    let lost = |proved: &Proved| Answer::of(proved).missing();
+    made.or_without(retried, |given_up| make(given_up, observer), lost)
 }
 
 /// The rewrites to omit in one of several steps, after the checker has dropped entries of the step,

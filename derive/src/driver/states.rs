@@ -121,7 +121,7 @@ pub fn derive_with_states(
 ) -> Result<SecuredStates, StatePointError> {
     points.check(base)?;
     let deriver = StateDeriver { module, base, points, recipe };
-    let (mut made, mut planned) = deriver.derive(BTreeSet::new(), &[], observer);
+    let mut made = deriver.derive(BTreeSet::new(), &[], observer);
     let is_searching = recipe.retry.rewrites > 0;
     for _ in 0..ROUNDS {
         let kept: BTreeSet<Value> =
@@ -130,14 +130,14 @@ pub fn derive_with_states(
             break;
         }
         let next = deriver.derive(kept, &[], observer);
-        if missing(&next.0) > missing(&made) {
+        if missing(&next.proved) > missing(&made.proved) {
             break;
         }
-        (made, planned) = next;
+        made = next;
     }
     if is_searching && answer(&made, &BTreeSet::new()).drops() {
         observer.begin(Some(Step::Retry));
-        made = deriver.give_up(made, planned, observer);
+        made = deriver.give_up(made, observer);
     }
     observer.begin(None);
     Ok(made)
@@ -153,29 +153,25 @@ struct StateDeriver<'a> {
 
 impl StateDeriver<'_> {
     /// Makes the version that keeps the values `kept` and lacks the rewrites `given_up`, and its
-    /// entries. Also returns the number of announced rewrites.
+    /// entries.
     fn derive(
         &self,
         kept: BTreeSet<Value>,
         given_up: &[GivenUp],
         observer: &mut dyn Observer,
-    ) -> (SecuredStates, u64) {
+    ) -> SecuredStates {
         let Recipe { pipeline, vigilance, .. } = *self.recipe;
         let fuel = Fuel::UNLIMITED.without(given_up.iter().map(GivenUp::numbers));
         let mut fuel = fuel.keeping(kept.clone());
         let made = derive_within(self.module, self.base, pipeline, vigilance, &mut fuel, observer);
         let made = self.secure(self.base, made, observer);
-        let retried = Retried { kept, refused: fuel.refused(), ..Retried::default() };
-        (Secured { retried, ..made }, fuel.planned())
+        let (announced, refused) = (fuel.planned(), fuel.refused());
+        let retried = Retried { kept, announced, refused, ..Retried::default() };
+        Secured { retried, ..made }
     }
 
     /// Gives up rewrites that lose points. Returns `made` if this does not lose fewer points.
-    fn give_up(
-        &self,
-        made: SecuredStates,
-        planned: u64,
-        observer: &mut dyn Observer,
-    ) -> SecuredStates {
+    fn give_up(&self, made: SecuredStates, observer: &mut dyn Observer) -> SecuredStates {
         // An entrance or exit without an entry from the base to itself is lost in every version.
         let log = ActionLog::empty_for(self.base);
         let same = Derived { function: self.base.clone(), log };
@@ -193,18 +189,9 @@ impl StateDeriver<'_> {
         let search = RewriteSearch::new(self.module, self.base, pipeline, retry, &ask);
         let kept = made.retried.kept.clone();
         let mut search = search.keeping(kept.clone());
-        let given_up = search.run(first, planned);
-        let retried = Retried { given_up, kept, probes: search.probes(), ..Retried::default() };
-        if retried.given_up.is_empty() {
-            return Secured { retried, ..made };
-        }
-        let (fewer, _) = self.derive(retried.kept.clone(), &retried.given_up, observer);
-        if missing(&fewer) < missing(&made) {
-            let retried = Retried { refused: fewer.retried.refused, ..retried };
-            Secured { retried, ..fewer }
-        } else {
-            Secured { retried: Retried { given_up: Vec::new(), ..retried }, ..made }
-        }
+        let given_up = search.run(first, made.retried.announced);
+        let retried = Retried { given_up, probes: search.probes(), ..made.retried.clone() };
+        made.or_without(retried, |given_up| self.derive(kept, given_up, observer), missing)
     }
 
     /// The base's values that lost exits lack because neither the version nor compensation code has
@@ -287,8 +274,8 @@ fn sources(base: &Function, value: Value) -> Option<Vec<Value>> {
 }
 
 /// The number of entrances and reachable exits without an entry.
-fn missing(made: &SecuredStates) -> usize {
-    made.proved.iter().map(|way| way.missing.len()).sum()
+fn missing(proved: &Pair<ProvedMapping>) -> usize {
+    proved.iter().map(|way| way.missing.len()).sum()
 }
 
 /// These points except `hopeless`, as an answer for the search.

@@ -6,13 +6,10 @@ use crate::driver::{
     CheckCounts, Missing, MissingPoints, Observer, ProvedGraph, ProvedMapping, Step, VersionPoints,
     Why, prove_graph_at,
 };
-use crate::speculate::{LiveThere, MadeExit, MissingExit};
+use crate::speculate::{self, MadeExit, MissingExit};
 use check::{Checked, CheckedComposition, Copies, FrameRefusal};
-use ir::cfg::Cfg;
-use ir::dom::DomTree;
 use ir::{FrameStates, Function, Inst, Module, Point};
 use osr::{CopyLink, Level, Version, VersionGraph, VersionTree};
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use transition::mapping::Mapping;
 use transition::{Demand, Pair};
@@ -106,7 +103,7 @@ impl<'t> InliningWays<'t> {
         let into = missing(&points[0], &up, &proved.mappings[self.before[0]], Why::Refused);
         let out = missing(&points[1], &down, &proved.mappings[self.after[1]], Why::Frames);
         let events = self.events(copies);
-        let without_exit = self.without_exit(exits, &down, &proved.mappings);
+        let without_exit = self.without_exit(exits, &down.mapping, &out, &proved.mappings);
         let step = |edge: usize| proved.mappings[edge].clone();
         let pairs = [self.before, self.after].map(|edges| Pair::from(edges.map(step)));
         ProvedWays {
@@ -165,43 +162,23 @@ impl<'t> InliningWays<'t> {
         points.filter(|point| !dead.contains(point)).collect()
     }
 
-    /// The assumptions that have no exit.
+    /// The assumptions that have no exit. `out` are the points without an entry.
     fn without_exit(
         &self,
         exits: &[MadeExit],
-        down: &CheckedComposition<FrameRefusal>,
+        down: &Mapping,
+        out: &MissingPoints,
         proved: &[ProvedMapping],
     ) -> Vec<MissingExit> {
         let tree = self.graph.tree();
         let [assuming, optimized] = self.behind;
-        let row = [self.row.copy, assuming, optimized];
-        let (copy, f) = (tree.function(self.row.copy), tree.function(assuming));
-        let dom = OnceCell::new();
-        let live = OnceCell::new();
-        let lacks = |MadeExit { exit, index }: &MadeExit| {
-            let here = Point::before(exit.inst);
-            if down.mapping.entry(here).is_some() {
-                return None;
-            }
-            let why = match down.refused.binary_search_by_key(&here, |(point, _)| *point) {
-                Ok(found) => Why::Frames(down.refused[found].1),
-                Err(_) => {
-                    let path = tree.path(optimized, self.row.copy);
-                    Why::along(&self.graph, proved, &path, here)
-                }
-            };
-            let mut to_keep = why.values_to_keep(copy, f);
-            let dom = dom.get_or_init(|| DomTree::new(f, &Cfg::new(f)));
-            to_keep.retain(|value| dom.available_at(f, *value, here));
-            let gone = live.get_or_init(|| LiveThere::new(tree, row)).gone(exit.inst);
-            Some(MissingExit {
-                missing: Missing { point: here, why },
-                index: *index,
-                to_keep,
-                gone,
+        let path = tree.path(optimized, self.row.copy);
+        speculate::missing_exits(tree, [self.row.copy, assuming, optimized], exits, |_, here| {
+            (!down.has_entry(here)).then(|| match out.at(here) {
+                Some(why @ Why::Frames(_)) => *why,
+                _ => Why::along(&self.graph, proved, &path, here),
             })
-        };
-        exits.iter().filter_map(lacks).collect()
+        })
     }
 }
 

@@ -32,7 +32,7 @@ mod tests;
 
 use attempt::SpeculationAttempt;
 pub(crate) use attempt::{
-    LiveThere, MadeExit, MissingExit, TriedAssumption, assume, optimize, sort,
+    MadeExit, MissingExit, TriedAssumption, assume, missing_exits, optimize, sort,
 };
 use check::{Checked, CheckedEntry};
 pub use dropped::Dropped;
