@@ -54,8 +54,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let recipe = Recipe::new(&pipeline, &levels);
     let made = derive_proved(&module, base, &recipe, &mut driver::NoObserver);
     let (optimized, proved) = (&made.derived, &made.proved);
-    let maps = proved.levels.first().ok_or("one level was asked for")?;
-    for (way, maps) in [("base to opt", &maps.forward), ("opt to base", &maps.backward)] {
+    let maps = proved.highest();
+    for (way, maps) in [("base to opt", &maps.before), ("opt to base", &maps.after)] {
         let (entries, points) = (maps.mapping.len(), maps.points - maps.unreachable);
         writeln!(io::stdout(), "{way}: {entries} of {points} points have an entry")?;
     }
@@ -81,13 +81,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     machine.mark(slow, [base.first_inst(header)]);
     machine.start(func, &ARGS);
     pause(&mut machine, 100)?;
-    let up = maps.forward.mapping.checked_entry(here(&machine)?);
+    let up = maps.before.mapping.checked_entry(here(&machine)?);
     let landed = fire(&mut machine, fast, up.ok_or("no entry leads up here")?)?;
 
     // In the optimized code, assume that a speculation fails 500 iterations later.
     machine.mark(fast, [landed.inst()]);
     pause(&mut machine, 500)?;
-    let down = maps.backward.mapping.checked_entry(here(&machine)?);
+    let down = maps.after.mapping.checked_entry(here(&machine)?);
     fire(&mut machine, slow, down.ok_or("no entry leads down here")?)?;
 
     // The rest runs in the base again, and the result must equal the result of a run without

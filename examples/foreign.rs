@@ -142,7 +142,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     derived.log.extend(log);
     derived.function = watched;
     let maps = prove(&module, base, &derived, &[Level::Avail], &mut driver::NoObserver);
-    let back = Arc::new(maps.levels[0].backward.mapping.clone());
+    let back = Arc::new(maps.highest().after.mapping.clone());
 
     let (_, branch) = sum_at_head(&derived.function);
     let large =

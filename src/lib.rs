@@ -49,7 +49,7 @@
 //! let (pipeline, levels) = (Pipeline::default(), [Level::Avail]);
 //! let recipe = Recipe::new(&pipeline, &levels);
 //! let made = derive_proved(&module, base, &recipe, &mut osier::driver::NoObserver);
-//! let up: &Checked<Mapping> = &made.proved.levels[0].forward.mapping;
+//! let up: &Checked<Mapping> = &made.proved.highest().before.mapping;
 //!
 //! // Pause a run of the base before the multiplication, and continue it in the other version.
 //! let mut machine = Machine::new(&module, Default::default())?;

@@ -8,7 +8,7 @@ use osier::driver::{
     NoObserver, Recipe, Retry, Secured, Vigilance, derive_proved, derive_without, prove,
 };
 use osier::{Format, load};
-use osr::{Level, Unmapped};
+use osr::{Level, Missing, Obstacle};
 use passes::Pipeline;
 use transition::Side;
 
@@ -48,14 +48,13 @@ fn blamed(path: &str, pipeline: &str, value: &str) -> (String, Vec<String>) {
     let pipeline = passes::parse(pipeline).expect("known passes");
     let secured = secured(&module, base, &pipeline);
     let at = before(base, value);
-    let made = secured.proved.levels.iter().find(|made| made.level == Level::Live);
-    let unmapped = &made.expect("all levels were made").forward.missing;
-    let lacking = unmapped.unmapped().find(|unmapped| unmapped.point == at).expect("no entry");
-    let blame = lacking.blame.expect("the log names an action");
+    let made = secured.proved.at(Level::Live).expect("all levels were made");
+    let missing = made.before.missing.obstacles().find(|missing| missing.point == at);
+    let blame = missing.expect("no entry").why.blame.expect("the log names an action");
     let mut test = Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
     let found = test.culprits((Side::Before, at), Level::Live, CulpritEffort::default());
     let Culprits::Found { culprits, .. } = found else { panic!("culprits are found") };
-    let blame = told(&secured, blame);
+    let blame = told(&secured, blame.action);
     (blame, culprits.iter().map(|culprit| named(&secured, culprit)).collect())
 }
 
@@ -192,16 +191,15 @@ fn kernels() -> impl Iterator<Item = (String, Module)> {
 }
 
 /// The points of a function without an entry at a level, one in `one_in`.
-fn some_lacking(secured: &Secured, level: Level, one_in: usize) -> Vec<(Side, Unmapped)> {
-    let below = secured.proved.levels.iter().filter(|made| made.level < level);
+fn some_lacking(secured: &Secured, level: Level, one_in: usize) -> Vec<(Side, Missing<Obstacle>)> {
+    let below = secured.proved.levels.iter().filter(|(of, _)| *of < level);
     let below: Vec<_> = below.collect();
-    let made = secured.proved.levels.iter().find(|made| made.level == level);
-    let made = made.expect("all levels were made");
+    let made = secured.proved.at(level).expect("all levels were made");
     let mut lacking = Vec::new();
     for side in Side::BOTH {
-        for unmapped in made.of(side).missing.unmapped() {
-            if below.iter().all(|made| made.of(side).mapping.entry(unmapped.point).is_none()) {
-                lacking.push((side, unmapped.clone()));
+        for missing in made[side].missing.obstacles() {
+            if below.iter().all(|(_, made)| made[side].mapping.entry(missing.point).is_none()) {
+                lacking.push((side, missing));
             }
         }
     }
@@ -219,8 +217,8 @@ fn the_checker_accepts_an_entry_without_the_culprits() {
             let mut test =
                 Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
             for level in [Level::Live, Level::LiveE, Level::Alias, Level::Avail] {
-                for (side, unmapped) in some_lacking(&secured, level, 29) {
-                    let at = (side, unmapped.point);
+                for (side, missing) in some_lacking(&secured, level, 29) {
+                    let at = (side, missing.point);
                     let found = test.culprits(at, level, CulpritEffort::default());
                     let what = format!("{name} @{} {level} {at:?}", base.name());
                     let Culprits::Found { culprits, left_out } = found else {
@@ -257,7 +255,7 @@ fn has_entry_without(
     let left_out: Vec<_> = left_out.iter().map(|number| *number..number + 1).collect();
     let derived = derive_without(module, &base, pipeline, &left_out, &mut NoObserver);
     let certified = prove(module, &base, &derived, &[level], &mut NoObserver);
-    let made = &certified.levels[0].forward;
+    let made = &certified.levels[0].1.before;
     made.missing.at(point).is_none()
 }
 
@@ -273,10 +271,10 @@ fn most_entries_come_back_without_the_action_that_the_log_suggests() {
             let mut test =
                 Counterfactual::new(&module, base, &secured.derived, &pipeline, Vec::new());
             for level in [Level::Live, Level::Avail] {
-                for (side, unmapped) in some_lacking(&secured, level, 17) {
-                    let action = unmapped.blame.expect("the log names an action");
-                    let rewrite = actions[action].origin().rewrite();
-                    let at = [(side, unmapped.point)];
+                for (side, missing) in some_lacking(&secured, level, 17) {
+                    let blame = missing.why.blame.expect("the log names an action");
+                    let rewrite = actions[blame.action].origin().rewrite();
+                    let at = [(side, missing.point)];
                     let fates = test.fates_without(rewrite, level, &at).expect("within bounds");
                     tested += 1;
                     right += u32::from(fates.iter().all(Fate::is_mended));

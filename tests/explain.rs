@@ -251,11 +251,11 @@ fn a_dropped_entry_is_explained_as_unproved() {
     let division = base.all_insts().find(|i| i.to_string() == "inst7").expect("it is there");
     let at = check::verdict::Place::Value(base.inst(division).result().expect("one result"));
     let finding = check::verdict::Finding { check: check::verdict::Check::AssignValue, at };
-    for made in &mut certified.levels {
-        made.forward.mapping.retain(|at, _| at != point);
-        let unmapped = made.forward.missing.unmapped().cloned();
+    for (_, made) in &mut certified.levels {
+        made.before.mapping.retain(|at, _| at != point);
+        let obstacles: Vec<_> = made.before.missing.obstacles().collect();
         let rejected = [(point, check::verdict::Verdict::Undecided(finding))];
-        made.forward.missing = MissingPoints::new(unmapped, rejected);
+        made.before.missing = MissingPoints::new(obstacles, rejected);
     }
     let question =
         Question { point: "inst12", headings: &[Side::Before], level: Level::Avail, lines: None };

@@ -199,14 +199,15 @@ fn entries_land_at_states_and_provide_their_values() {
         let made = prove_graph(module, &mut graph, &mut NoObserver);
         // Code that no run reaches has no entry, whatever it claims.
         let is_idle = |check: Option<Check>| check == Some(Check::SourceReached);
-        let mut rejected = made.rejected.values().flatten();
+        let mut rejected = made.mappings.iter().flat_map(|made| made.missing.rejected());
         let wrong = rejected.find(|(_, v)| !is_idle(v.finding().map(|f| f.check)));
         assert_eq!(wrong, None, "seed {seed}");
         let versions = tree.function(VersionTree::BASE);
         let live =
             ir::liveness::Liveness::of_needed(versions, &Cfg::new(versions), &BTreeMap::new());
-        let mut poorer = Mapping::between(made.mappings[1].source(), made.mappings[1].target());
-        for (point, entry) in made.mappings[1].entries() {
+        let mut poorer =
+            Mapping::between(made.mappings[1].mapping.source(), made.mappings[1].mapping.target());
+        for (point, entry) in made.mappings[1].mapping.entries() {
             let state = states.get(entry.target).expect("entries land at states alone");
             assert!(state.all_values().all(|value| entry.provides_value(value)), "seed {seed}");
             held += 1;

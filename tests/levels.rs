@@ -55,7 +55,7 @@ fn a_pair_in_parts_has_the_entries_of_a_pair_at_once() {
         for ((level, a), (_, b)) in at_once.iter().zip(&in_parts) {
             for (a, b) in [(&a.forward, &b.forward), (&a.backward, &b.backward)] {
                 let rest = |made: &SynthesizedMapping| {
-                    (made.points, made.unreachable, made.unmapped.clone())
+                    (made.points, made.unreachable, made.missing.clone())
                 };
                 assert!(a.mapping == b.mapping, "seed {seed}, {level}");
                 assert_eq!(rest(a), rest(b), "seed {seed}, {level}");
@@ -81,8 +81,8 @@ fn reasons_are_those_of_the_level_alone() {
             VersionPair::new(base, &derived.function, &derived.log).expect("the log leads there");
         for (level, together) in synthesize_levels(&pair, &Level::ALL) {
             let alone = synthesize(&pair, level);
-            assert_eq!(together.forward.unmapped, alone.forward.unmapped, "seed {seed}, {level}");
-            assert_eq!(together.backward.unmapped, alone.backward.unmapped, "seed {seed}, {level}");
+            assert_eq!(together.forward.missing, alone.forward.missing, "seed {seed}, {level}");
+            assert_eq!(together.backward.missing, alone.backward.missing, "seed {seed}, {level}");
         }
     }
 }

@@ -12,9 +12,7 @@ use jit::{
     Action, Config, Continuation, Engine, HotLoop, RegionExits, RunError, Tier, Tiering,
     TransitionKind, Vm,
 };
-use osier::driver::{
-    self, Derived, EnteredRegion, ProvedRegions, Vigilance, derive, prove_regions,
-};
+use osier::driver::{self, Derived, EnteredRegion, Proved, Vigilance, derive, prove_regions};
 use osier::{Format, load};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
@@ -26,7 +24,8 @@ use verify::generate::{Program, Weights, generate};
 /// The optimized version of a function, and the loops of the base that can run as its regions.
 struct MadeRegions {
     derived: Derived,
-    certified: ProvedRegions,
+    proved: Proved,
+    regions: BTreeMap<Point, EnteredRegion>,
 }
 
 /// Optimizes a function, and maps its loop headers and the points behind its loops.
@@ -35,18 +34,18 @@ fn made(module: &Module, base: &Function, pipeline: &Pipeline) -> MadeRegions {
     let derived = derive(module, base, pipeline, Vigilance::Off, observer);
     let forest = LoopForest::of(base);
     let headers = forest.loops().map(|l| Point::before(base.first_inst(forest.header(l))));
-    let certified =
+    let (proved, regions) =
         prove_regions(module, base, &derived, Level::Avail, headers.collect(), observer);
-    MadeRegions { derived, certified }
+    MadeRegions { derived, proved, regions }
 }
 
 impl MadeRegions {
     fn up(&self) -> &Checked<Mapping> {
-        &self.certified.points.entries.forward.mapping
+        &self.proved.highest().before.mapping
     }
 
     fn down(&self) -> &Checked<Mapping> {
-        &self.certified.points.entries.backward.mapping
+        &self.proved.highest().after.mapping
     }
 }
 
@@ -81,7 +80,7 @@ impl RegionPolicy {
         let base = module.body(func).expect("a hot loop is in a body");
         let pipeline = &self.pipeline;
         let one = self.functions.entry(func).or_insert_with(|| made(&module, base, pipeline));
-        let Some(EnteredRegion { region, cut }) = one.certified.regions.get(&at) else {
+        let Some(EnteredRegion { region, cut }) = one.regions.get(&at) else {
             return Ok(None);
         };
         if region.inst_count(&one.derived.function) > self.most {
@@ -243,7 +242,7 @@ fn a_version_with_points_has_no_regions() {
     let (func, base) = module.defined().next().expect("there is a function");
     let one = made(&module, base, &Pipeline::default());
     let (&at, EnteredRegion { cut, .. }) =
-        one.certified.regions.first_key_value().expect("a loop has an entry");
+        one.regions.first_key_value().expect("a loop has an entry");
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
     let entry = one.up().checked_entry(at).expect("found before");
     let exits = RegionExits { back: one.down(), points: cut };
@@ -270,7 +269,7 @@ fn random_programs_run_their_loops_as_regions() {
         let base = module.body(program.main).expect("the main function has a body");
         let pipeline = Pipeline::default();
         let one = made(&module, base, &pipeline);
-        regions += one.certified.regions.len();
+        regions += one.regions.len();
         transitions += judged(&program, base, &one);
         let options = Options { poison: false, track_memory: false, trace: TraceLevel::Digest };
         let limits = Limits::default();
@@ -308,7 +307,7 @@ fn a_region_needs_its_own_entry_and_ways_back() {
     let (func, base) = module.defined().next().expect("there is a function");
     let one = made(&module, base, &Pipeline::default());
     let (&at, EnteredRegion { cut, .. }) =
-        one.certified.regions.last_key_value().expect("a loop has an entry");
+        one.regions.last_key_value().expect("a loop has an entry");
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
     let (forward, back) = (one.up(), one.down());
     let entry = || forward.checked_entry(at).expect("found before");

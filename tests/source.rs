@@ -3,7 +3,7 @@
 //! lines of the callee.
 
 use osier::driver::{NoObserver, Vigilance, derive};
-use osier::inlining::{CalleeLandings, InlinePlan, inline_in_steps};
+use osier::inlining::{CalleeLandings, InlinePlan, inline};
 use osier::ir::{Func, Function, Inst, Opcode};
 use osier::osr::VersionTree;
 use osier::passes::registry::parse;
@@ -105,8 +105,8 @@ entry:
     let [callee, caller] = ["callee", "caller"].map(|name| module.lookup(name).expect("defined"));
     let plan = InlinePlan::o3();
     let landings = CalleeLandings::new(&module, &plan);
-    let made = inline_in_steps(&module, caller, &plan, &landings, &mut NoObserver);
-    let (made, _) = made.expect("it inlines the call");
+    let made = inline(&module, caller, &plan, &landings, &mut NoObserver);
+    let made = made.expect("it inlines the call");
     let version = made.tree.function(made.optimized);
     let lines = VersionLines::of_inlined(&Numbered, caller, &made, made.optimized);
     let product = lines.of(only(version, Opcode::Mul)).expect("a line");

@@ -13,8 +13,7 @@ use jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, PointSpec, Slot, Vm,
 };
 use osier::driver::{
-    Missing, NoObserver, Recipe, Retry, SecuredStates, StatePointError, StatePoints,
-    derive_with_states,
+    NoObserver, Recipe, Retry, SecuredStates, StatePointError, StatePoints, Why, derive_with_states,
 };
 use osr::{Level, Reason};
 use passes::Pipeline;
@@ -98,23 +97,23 @@ impl Base {
 fn a_dead_parameter_that_a_state_names_is_kept() {
     let base = Base::counted();
     let plain = base.derive(Retry::OFF);
-    let [lost] = &plain.missing_exits[..] else { panic!("{:?}", plain.missing_exits) };
-    let Missing::Unmapped(unmapped) = lost else { panic!("{lost}") };
+    let [missing] = &plain.down().missing[..] else { panic!("{:?}", plain.down().missing) };
+    let Why::Obstacle(obstacle) = missing.why else { panic!("{missing}") };
     assert_eq!(
-        (lost.point(), unmapped.reason),
+        (missing.point, obstacle.reason),
         (*base.exits.first().expect("an exit"), Reason::Parameter)
     );
-    assert!(plain.exits.is_empty() && plain.kept.is_empty());
-    assert!(lost.to_string().contains("block parameter does not exist"), "{lost}");
+    assert!(plain.down().mapping.is_empty() && plain.retried.kept.is_empty());
+    assert!(missing.to_string().contains("block parameter does not exist"), "{missing}");
     let made = base.derive(Retry::default());
-    assert_eq!((&made.missing_exits[..], &made.missing_entrances[..]), (&[][..], &[][..]));
-    assert_eq!(made.exits, Vec::from_iter(base.exits.iter().copied()));
+    assert_eq!((&made.down().missing[..], &made.up().missing[..]), (&[][..], &[][..]));
+    assert!(made.down().mapping.points().eq(base.exits.iter().copied()));
     // `%turns`: the operation of `%more` is executed again, and `%count` has one incoming value.
     let turns = base.body().block_params(base.body().blocks().nth(1).expect("a loop"))[1];
-    assert_eq!(made.kept, BTreeSet::from([turns]));
+    assert_eq!(made.retried.kept, BTreeSet::from([turns]));
     // Nothing else is given up.
     assert_eq!((made.retried.given_up.len(), made.retried.probes), (0, 0));
-    assert_eq!(made.up.len(), 1);
+    assert_eq!(made.up().mapping.len(), 1);
 }
 
 /// A state that names five sums, each of a parameter without other uses.
@@ -157,8 +156,8 @@ end:
     let entrances = BTreeSet::new();
     let base = Base { module: Arc::clone(&module), func, states, entrances, exits };
     let made = base.derive(Retry::default());
-    assert_eq!((&made.missing_exits[..], made.retried.probes), (&[][..], 0));
-    assert_eq!(made.kept, BTreeSet::from_iter(params));
+    assert_eq!((&made.down().missing[..], made.retried.probes), (&[][..], 0));
+    assert_eq!(made.retried.kept, BTreeSet::from_iter(params));
 }
 
 #[test]
@@ -167,7 +166,7 @@ fn an_exit_that_the_base_cannot_serve_costs_no_rewrite() {
     let plain = base.derive(Retry::OFF).derived.function.inst_count();
     base.states = Arc::new(FrameStates::new());
     let made = base.derive(Retry::default());
-    assert_eq!((made.missing_exits.len(), made.retried.probes), (1, 0));
+    assert_eq!((made.down().missing.len(), made.retried.probes), (1, 0));
     assert_eq!(made.derived.function.inst_count(), plain);
 }
 
@@ -197,8 +196,8 @@ fn an_unused_parameter_with_one_incoming_value_is_that_value() {
     let base = Base::counted();
     let made = base.derive(Retry::default());
     let [_, same] = base.params_of_exit();
-    assert!(!made.kept.contains(&same) && !made.derived.function.has_value(same));
-    let entry = made.down.entry(*base.exits.first().expect("an exit")).expect("an entry");
+    assert!(!made.retried.kept.contains(&same) && !made.derived.function.has_value(same));
+    let entry = made.down().mapping.entry(*base.exits.first().expect("an exit")).expect("an entry");
     assert!(entry.provides_value(same));
 }
 
@@ -218,12 +217,12 @@ fn a_run_leaves_with_the_values_that_were_kept() {
     let base = Base::counted();
     let made = base.derive(Retry::default());
     let engine = Engine::new(Config::default()).expect("native code runs here");
-    let spec = |at: &Point| PointSpec::of_entry(&made.down, *at, Condition::Always);
-    let points: Vec<PointSpec> = made.exits.iter().filter_map(spec).collect();
+    let spec = |at: Point| PointSpec::of_entry(&made.down().mapping, at, Condition::Always);
+    let points: Vec<PointSpec> = made.down().mapping.points().filter_map(spec).collect();
     let code = engine.version(&base.module, base.func, &made.derived.function, &points);
     let mut vm = Vm::new(&engine, &base.module, Limits::default(), Options::default())
         .expect("instantiated");
-    let down: Arc<Checked<Mapping>> = Arc::new(made.down.clone());
+    let down: Arc<Checked<Mapping>> = Arc::new(made.down().mapping.clone());
     let states = BTreeMap::from([(base.func, Arc::clone(&base.states))]);
     let action = Action::Hand(down, Arc::new(states));
     vm.install(&code.expect("compiled"), vec![action]).expect("it fits");
@@ -272,12 +271,12 @@ fn no_exit_of_random_programs_is_lost_for_want_of_a_value() {
             entrances: BTreeSet::new(),
             exits: exit_points,
         };
-        before += base.derive(Retry::OFF).missing_exits.len();
+        before += base.derive(Retry::OFF).down().missing.len();
         let made = base.derive(Retry::default());
-        exits += made.exits.len();
-        kept += made.kept.len();
-        assert_eq!(made.missing_exits[..], [], "seed {seed}");
-        assert!(made.down.entries().all(|(_, entry)| {
+        exits += made.down().mapping.len();
+        kept += made.retried.kept.len();
+        assert_eq!(made.down().missing[..], [], "seed {seed}");
+        assert!(made.down().mapping.entries().all(|(_, entry)| {
             let state = base.states.get(entry.target).expect("entries land at states alone");
             state.all_values().all(|value| entry.provides_value(value))
         }));

@@ -47,7 +47,7 @@ fn measure(
     let all = headers(base);
     let count = all.len();
     let observer = &mut NoObserver;
-    let made = prove_regions(module, base, &derived, Level::Avail, all, observer);
+    let (made, regions) = prove_regions(module, base, &derived, Level::Avail, all, observer);
     let version = &derived.function;
     let engine = arguments.engine()?;
     let (mut function, mut target) = (f64::INFINITY, None);
@@ -56,10 +56,10 @@ fn measure(
         (function, target) = (function.min(seconds), Some(one?));
     }
     let target = target.ok_or("at least one round")?;
-    let (up, down) = (&made.points.entries.forward.mapping, &made.points.entries.backward.mapping);
+    let (up, down) = (&made.highest().before.mapping, &made.highest().after.mapping);
     let mut loops = Vec::new();
-    let step = made.regions.len().div_ceil(LOOPS).max(1);
-    for (at, one) in made.regions.iter().step_by(step) {
+    let step = regions.len().div_ceil(LOOPS).max(1);
+    for (at, one) in regions.iter().step_by(step) {
         let entry = up.checked_entry(*at).ok_or("a region has an entry")?;
         let (mut region, mut rest, mut instructions) = (f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..rounds {

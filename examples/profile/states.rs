@@ -130,9 +130,9 @@ fn version(
         Kept::All => named,
         Kept::OnDemand => {
             let made = secured(module, base, &states, pipeline)?;
-            figures.kept += made.kept.len();
-            figures.exits[0] += made.exits.len();
-            figures.exits[1] += made.missing_exits.len();
+            figures.kept += made.retried.kept.len();
+            figures.exits[0] += made.down().mapping.len();
+            figures.exits[1] += made.down().missing.len();
             return Ok(made.derived.function);
         }
     };

@@ -8,7 +8,7 @@ use osier::driver::counterfactual::{
 };
 use osier::driver::{NoObserver, Recipe, Secured, Vigilance, derive_proved};
 use osier::load;
-use osr::{Level, Unmapped};
+use osr::{Level, Missing, Obstacle};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -77,10 +77,10 @@ impl Row {
 
 /// A point without an entry.
 #[derive(Clone, Copy)]
-struct Lacking<'a> {
+struct MissingEntry {
     level: Level,
     side: Side,
-    unmapped: &'a Unmapped,
+    missing: Missing<Obstacle>,
 }
 
 type Key = (&'static str, &'static str, &'static str);
@@ -88,13 +88,13 @@ type Key = (&'static str, &'static str, &'static str);
 /// The results by level, direction and reason.
 type Rows = BTreeMap<Key, Row>;
 
-impl Lacking<'_> {
+impl MissingEntry {
     fn key(&self) -> Key {
-        (self.level.name(), self.side.direction(), self.unmapped.reason.name())
+        (self.level.name(), self.side.direction(), self.missing.why.reason.name())
     }
 
     fn at(&self) -> SourcePoint {
-        (self.side, self.unmapped.point)
+        (self.side, self.missing.point)
     }
 }
 
@@ -136,7 +136,7 @@ fn one_function(
     let mut test = Counterfactual::new(module, base, &secured.derived, pipeline, given_up);
     let picks =
         |prng: &mut Prng, share: f64| (prng.below(1 << 20) as f64) < share * (1 << 20) as f64;
-    let mut sample: BTreeMap<Level, Vec<Lacking<'_>>> = BTreeMap::new();
+    let mut sample: BTreeMap<Level, Vec<MissingEntry>> = BTreeMap::new();
     for lacking in all_lacking(secured) {
         if picks(prng, args.share) {
             sample.entry(lacking.level).or_default().push(lacking);
@@ -145,7 +145,7 @@ fn one_function(
     for (level, sample) in sample {
         let log = &secured.derived.log;
         let wrong = suggested(&mut test, log, &sample, rows);
-        let points: Vec<SourcePoint> = sample.iter().map(Lacking::at).collect();
+        let points: Vec<SourcePoint> = sample.iter().map(MissingEntry::at).collect();
         let effort = CulpritEffort { work: args.work, ..CulpritEffort::default() };
         for answer in test.culprits_of(&points, level, effort) {
             for point in &answer.points {
@@ -164,7 +164,7 @@ fn one_function(
 fn suggested(
     test: &mut Counterfactual<'_>,
     log: &ActionLog,
-    sample: &[Lacking<'_>],
+    sample: &[MissingEntry],
     rows: &mut Rows,
 ) -> BTreeSet<usize> {
     let mut blamed: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
@@ -173,10 +173,10 @@ fn suggested(
         let row = rows.entry(lacking.key()).or_default();
         row.points += 1;
         wrong.insert(number);
-        match lacking.unmapped.blame {
+        match lacking.missing.why.blame {
             None => row.unnamed += 1,
-            Some(action) => {
-                let rewrite = log.actions()[action].origin().rewrite();
+            Some(blame) => {
+                let rewrite = log.actions()[blame.action].origin().rewrite();
                 blamed.entry(rewrite).or_default().push(number);
             }
         }
@@ -200,14 +200,14 @@ fn suggested(
 fn show(
     base: &Function,
     log: &ActionLog,
-    lacking: &Lacking<'_>,
+    lacking: &MissingEntry,
     culprits: &Culprits,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let Unmapped { point, value, inst, blame, .. } = lacking.unmapped;
+    let Missing { point, why: Obstacle { value, inst, blame, .. } } = lacking.missing;
     let (level, direction, reason) = lacking.key();
     writeln!(out, "@{} {level} {direction} {reason} {point:?} {value:?} {inst:?}", base.name())?;
-    let blame = blame.map_or("none".to_owned(), |at| log.actions()[at].to_string());
+    let blame = blame.map_or("none".to_owned(), |blame| log.actions()[blame.action].to_string());
     writeln!(out, "    log suggests {blame}")?;
     match culprits {
         Culprits::NotFound(bound) => writeln!(out, "    not found: {}", bound.name()),
@@ -222,17 +222,17 @@ fn show(
 }
 
 /// The points of a function without an entry, at every level from `live` on.
-fn all_lacking(secured: &Secured) -> Vec<Lacking<'_>> {
+fn all_lacking(secured: &Secured) -> Vec<MissingEntry> {
     let mut all = Vec::new();
-    for (place, made) in secured.proved.levels.iter().enumerate() {
-        let level = made.level;
+    for (place, (level, made)) in secured.proved.levels.iter().enumerate() {
+        let level = *level;
         for side in Side::BOTH.into_iter().filter(|_| level >= Level::Live) {
             let lower = &secured.proved.levels[..place];
-            let is_lower = |unmapped: &&Unmapped| {
-                lower.iter().any(|made| made.of(side).mapping.entry(unmapped.point).is_some())
+            let is_lower = |missing: &Missing<Obstacle>| {
+                lower.iter().any(|(_, made)| made[side].mapping.entry(missing.point).is_some())
             };
-            let lacking = made.of(side).missing.unmapped().filter(|unmapped| !is_lower(unmapped));
-            all.extend(lacking.map(|unmapped| Lacking { level, side, unmapped }));
+            let lacking = made[side].missing.obstacles().filter(|missing| !is_lower(missing));
+            all.extend(lacking.map(|missing| MissingEntry { level, side, missing }));
         }
     }
     all

@@ -171,12 +171,11 @@ fn forge(module: &Module, out: &Path, pipeline: &str, seed: u64) {
         let Secured { derived, proved: certified, retried } =
             derive_proved(module, base, &recipe, &mut NoObserver);
         let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();
-        let level = certified.levels.into_iter().next().expect("one level was made");
-        let made = Pair::new(level.forward, level.backward);
+        let made = certified.highest();
         let draft = Draft {
-            certificate: certified.certificate,
+            certificate: certified.certificate.clone(),
             facts: made.as_ref().map(|made| made.facts.clone()),
-            mappings: made.map(|made| Mapping::clone(&made.mapping)),
+            mappings: made.as_ref().map(|made| Mapping::clone(&made.mapping)),
         };
         let versions = Pair::new(base, &derived.function);
         let of_draft = Side::BOTH.map(|side| draft.mappings[side].len()).iter().sum::<usize>();

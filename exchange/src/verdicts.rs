@@ -3,7 +3,7 @@
 use crate::{ACROSS, DIRECTIONS, PAIR_NAMES};
 use check::verdict::Verdict;
 use derive::driver::Proved;
-use derive::inlining::{Inlined, InlinedSteps, MappedStep};
+use derive::inlining::Inlined;
 use ir::Point;
 use transition::mapping::Mapping;
 
@@ -70,8 +70,8 @@ impl EntryVerdict {
     /// a file of mappings. Cost: near linear in the entries.
     pub fn of_pair(certified: &Proved) -> Vec<EntryVerdict> {
         let mut all = Vec::new();
-        for level in &certified.levels {
-            for (direction, made) in DIRECTIONS.into_iter().zip([&level.forward, &level.backward]) {
+        for (_, made) in &certified.levels {
+            for (direction, made) in DIRECTIONS.into_iter().zip(made.iter()) {
                 let (accepted, rejected) = (&made.mapping, made.missing.rejected());
                 all.extend(EntryVerdict::of_mapping(None, direction, accepted, rejected));
             }
@@ -82,12 +82,11 @@ impl EntryVerdict {
     /// The verdicts on the entries of the two pairs of an inlining, dropped ones included, and on
     /// the entries across the copy, in the order of a file of mappings. Cost: near linear in the
     /// entries.
-    pub fn of_inlined(made: &Inlined, steps: &InlinedSteps) -> Vec<EntryVerdict> {
+    pub fn of_inlined(made: &Inlined) -> Vec<EntryVerdict> {
         let mut all = Vec::new();
-        for (pair, steps) in PAIR_NAMES.into_iter().zip(&steps.pairs) {
-            for (direction, step) in DIRECTIONS.into_iter().zip([&steps.before, &steps.after]) {
-                let MappedStep { mapping, missing } = step;
-                let rejected = missing.rejected();
+        for (pair, steps) in PAIR_NAMES.into_iter().zip(&made.pairs) {
+            for (direction, step) in DIRECTIONS.into_iter().zip(steps.iter()) {
+                let (mapping, rejected) = (&step.mapping, step.missing.rejected());
                 all.extend(EntryVerdict::of_mapping(Some(pair), direction, mapping, rejected));
             }
         }

@@ -4,7 +4,7 @@
 use super::write::{MappingWriter, escaped, list, operand};
 use super::{ExportedParts, PAIRS, PLACES, VERSIONS};
 use certify::Certifier;
-use derive::inlining::{Inlined, InlinedSteps, LeftOut};
+use derive::inlining::{Inlined, LeftOut};
 use ir::{Func, Function, Module, Point};
 use osr::{Version, VersionPair, VersionTree};
 use std::ops::Range;
@@ -37,13 +37,13 @@ impl<'a> WrittenCopy<'a> {
     /// The parts of a version with inlined code. Cost: two certificates.
     ///
     /// # Panics
-    /// If the steps belong to another inlining.
-    pub fn of(func: Func, made: &'a Inlined, steps: &InlinedSteps) -> WrittenCopy<'a> {
+    /// If the inlining assumes: its steps have no certificates of their own.
+    pub fn of(func: Func, made: &'a Inlined) -> WrittenCopy<'a> {
         let versions = [VersionTree::BASE, made.cleaned, made.copy, made.optimized];
         WrittenCopy {
             func,
             versions: versions.map(|version| made.tree.function(version)),
-            pairs: parts(made, steps),
+            pairs: parts(made),
             left_out: made.retried.left_out(),
             claim: made.copies.claim(),
             into: &made.up,
@@ -56,9 +56,8 @@ impl<'a> WrittenCopy<'a> {
 /// facts. Cost: two certificates, which are made anew.
 ///
 /// # Panics
-/// If the steps belong to another inlining, or to an inlining with assumptions, whose steps have no
-/// certificates of their own.
-fn parts(made: &Inlined, steps: &InlinedSteps) -> [ExportedParts; 2] {
+/// Like [`WrittenCopy::of`].
+fn parts(made: &Inlined) -> [ExportedParts; 2] {
     let count = made.tree.versions().len();
     assert_eq!(count, 4, "inlining that assumes has more versions, and no certificate for each");
     let part = |at: usize, [before, after]: [Version; 2]| {
@@ -68,7 +67,7 @@ fn parts(made: &Inlined, steps: &InlinedSteps) -> [ExportedParts; 2] {
         let pair = pair.expect("the tree has replayed its logs");
         let common = pair.correspondence();
         let mut certifier = Certifier::new(&common);
-        let mappings = steps.pairs[at].as_ref().map(|step| Mapping::clone(&step.mapping));
+        let mappings = made.pairs[at].as_ref().map(|step| Mapping::clone(&step.mapping));
         let up = certifier.facts(Side::Before, &mappings.before);
         let facts = Pair::new(up, certifier.facts(Side::After, &mappings.after));
         ExportedParts { certificate: certifier.into_certificate(), mappings, facts }

@@ -92,7 +92,7 @@ pub(super) fn versions(
                 figures.calls += made.copies.instances().len() as u64 - 1;
                 for way in 0..2 {
                     figures.points[way] += made.points[way].len() as u64;
-                    figures.lost[way] += made.lost[way].len() as u64;
+                    figures.lost[way] += made.missing[way].len() as u64;
                 }
                 all.push((func, made));
             }

@@ -24,7 +24,7 @@
 
 use crate::facts::FirstActions;
 use crate::pair::VersionPair;
-use crate::reason::{Reason, Unmapped};
+use crate::reason::{Missing, Obstacle, Reason};
 use ir::{Block, Function, Inst, Opcode, Point, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -48,28 +48,11 @@ pub(crate) type Suspects = SmallVec<[u32; 2]>;
 /// The uses of values in the target version: many points lack the same value.
 pub(crate) type KnownUses = BTreeMap<Value, Vec<ValueUse>>;
 
-/// Why a point has no entry.
-#[derive(Clone, Copy)]
-pub(crate) struct Lack {
-    pub(crate) point: Point,
-    pub(crate) reason: Reason,
-    pub(crate) value: Option<Value>,
-    pub(crate) inst: Option<Inst>,
-}
-
-impl Lack {
-    pub(crate) fn of(unmapped: &Unmapped) -> Lack {
-        let Unmapped { point, reason, value, inst, .. } = *unmapped;
-        Lack { point, reason, value, inst }
-    }
-}
-
 impl VersionPair<'_> {
     /// The actions of the log to suspect for a point without an entry, by index, the likeliest
-    /// first: [`Unmapped::blame`] is the first of them. A few at most.
-    pub fn suspects(&self, from: Side, unmapped: &Unmapped) -> Vec<usize> {
-        let (lack, known) = (Lack::of(unmapped), &mut BTreeMap::new());
-        let suspects = suspects(self, from, lack, MAX_SUSPECTS, known);
+    /// first: [`Obstacle::blame`] is the first of them. A few at most.
+    pub fn suspects(&self, from: Side, missing: Missing<Obstacle>) -> Vec<usize> {
+        let suspects = suspects(self, from, missing, MAX_SUSPECTS, &mut BTreeMap::new());
         suspects.into_iter().map(|at| at as usize).collect()
     }
 }
@@ -79,26 +62,26 @@ impl VersionPair<'_> {
 pub(crate) fn suspects(
     pair: &VersionPair<'_>,
     from: Side,
-    lack: Lack,
+    Missing { point, why }: Missing<Obstacle>,
     most: usize,
     known: &mut KnownUses,
 ) -> Suspects {
     let first = &pair.facts.first;
-    let mut suspects = match (lack.reason, lack.value) {
+    let mut suspects = match (why.reason, why.value) {
         (Reason::Effect, _) => first.on_effects().map(|at| at as u32).into_iter().collect(),
-        (_, Some(value)) => UseWalk::new(pair, from, lack.point, known).of_value(
+        (_, Some(value)) => UseWalk::new(pair, from, point, known).of_value(
             value,
-            lack.reason == Reason::NotLive,
+            why.reason == Reason::NotLive,
             most,
         ),
         (_, None) => Suspects::new(),
     };
-    if let Some(inst) = lack.inst {
+    if let Some(inst) = why.inst {
         suspects.extend_from_slice(first.placed(inst));
         suspects.extend(first.of_inst(inst).map(|at| at as u32));
     }
     if suspects.is_empty() {
-        suspects.extend(first.of_inst(lack.point.inst()).map(|at| at as u32));
+        suspects.extend(first.of_inst(point.inst()).map(|at| at as u32));
     }
     suspects
 }

@@ -43,11 +43,8 @@ impl Deriver<'_, '_> {
             match missing {
                 Some(SearchNode::Wanted(next)) => value = next,
                 _ => {
-                    return Obstacle {
-                        reason: self.lost_because(here, value),
-                        value: Some(value),
-                        inst: None,
-                    };
+                    let reason = self.lost_because(here, value);
+                    return Obstacle { value: Some(value), ..Obstacle::new(reason) };
                 }
             }
         }

@@ -24,7 +24,7 @@ use crate::copies::{CopyLink, LinkedUses, name_tables, places};
 use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_required};
 use crate::pair::{Analyzed, VersionPair};
-use crate::reason::Unmapped;
+use crate::reason::{Missing, Obstacle};
 use crate::synthesize::{Arrow, OuterUses, PlainLiveness, SynthesizedMapping, make};
 use crate::tree::{Version, VersionTree, required};
 use cranelift_entity::EntityRef;
@@ -50,7 +50,7 @@ pub enum EdgeOrigin {
         /// Points of these in code proved never to run.
         unreachable: usize,
         /// The reachable points of these without an entry, ascending.
-        unmapped: Vec<Unmapped>,
+        missing: Vec<Missing<Obstacle>>,
     },
     /// They are composed of other edges.
     Composed {
@@ -536,7 +536,7 @@ fn built(
     pair: &VersionPair<'_>,
     synthesized: SynthesizedMapping,
 ) -> Edge {
-    let SynthesizedMapping { mapping, points, unreachable, unmapped } = synthesized;
+    let SynthesizedMapping { mapping, points, unreachable, missing } = synthesized;
     let anchors = pair.bounding_anchors().collect();
-    Edge { from, to, mapping, anchors, origin: EdgeOrigin::Built { points, unreachable, unmapped } }
+    Edge { from, to, mapping, anchors, origin: EdgeOrigin::Built { points, unreachable, missing } }
 }

@@ -49,7 +49,7 @@ pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;
 pub use pair::VersionPair;
 pub use partial::MappingLimits;
-pub use reason::{Reason, Unmapped};
+pub use reason::{Blame, Missing, Obstacle, Reason};
 pub use region::LoopRegion;
 pub use synthesize::{
     Synthesis, SynthesizedMapping, synthesize, synthesize_at, synthesize_levels, synthesize_within,

@@ -19,7 +19,7 @@
 use crate::level::Level;
 use crate::live::{BlockLiveness, ExtraUses, add_unlive_of};
 use crate::pair::VersionPair;
-use crate::reason::{Reason, Unmapped};
+use crate::reason::{Missing, Obstacle, Reason};
 use crate::search::{Search, SearchResult, first_round};
 use crate::synthesize::{Arrow, LevelResult, SynthesizedMapping};
 use ir::{Point, Value};
@@ -406,15 +406,16 @@ impl SearchResult {
             reachable.retain(|point| asked.contains(point));
             unreachable = asked.len() - reachable.len();
         }
-        let SynthesizedMapping { mapping, unmapped, .. } = &mut self.synthesized;
-        let known: BTreeSet<Point> = unmapped.iter().map(|u| u.point).collect();
+        let SynthesizedMapping { mapping, missing, .. } = &mut self.synthesized;
+        let known: BTreeSet<Point> = missing.iter().map(|one| one.point).collect();
         let others = reachable.iter().copied();
         let others = others.filter(|p| !mapping.has_entry(*p) && !known.contains(p));
-        unmapped.extend(others.map(|point| {
-            let blame = pair.facts.first.of_inst(point.inst());
-            Unmapped { point, reason: Reason::ManyValues, value: None, inst: None, blame }
+        missing.extend(others.map(|point| {
+            let first = &pair.facts.first;
+            let blame = first.of_inst(point.inst()).map(|action| first.blame(action));
+            Missing { point, why: Obstacle { blame, ..Obstacle::new(Reason::ManyValues) } }
         }));
-        unmapped.sort_by_key(|u| u.point);
+        missing.sort_by_key(|one| one.point);
         self.synthesized.unreachable = unreachable;
         self.synthesized.points = reachable.len() + unreachable;
     }

@@ -69,25 +69,9 @@ reasons! {
     ManyValues "many_values" "the version has too many live values for an entry at each point";
 }
 
-/// The obstacle to an entry, before [`Unmapped`] adds the action to blame.
+/// Why synthesis found no entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Obstacle {
-    pub(crate) reason: Reason,
-    pub(crate) value: Option<Value>,
-    pub(crate) inst: Option<Inst>,
-}
-
-impl Obstacle {
-    pub(crate) fn new(reason: Reason) -> Obstacle {
-        Obstacle { reason, value: None, inst: None }
-    }
-}
-
-/// A reachable point without an entry.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unmapped {
-    /// The point, in the source version.
-    pub point: Point,
+pub struct Obstacle {
     /// The reason.
     pub reason: Reason,
     /// The value of the target version that cannot be provided, if that is the reason.
@@ -97,8 +81,56 @@ pub struct Unmapped {
     /// that the source version may have skipped. Of the source version: a write that cannot be
     /// undone, or the anchor behind a block that the target version may have skipped.
     pub inst: Option<Inst>,
-    /// The index in the log of the action to blame, as far as the log alone tells: the likeliest
-    /// one without which the point has an entry ([`crate::VersionPair::suspects`]). `None` without
-    /// a suspect.
-    pub blame: Option<usize>,
+    /// The action to blame, as far as the log alone tells: the likeliest one without which the
+    /// point has an entry ([`crate::VersionPair::suspects`]). `None` without a suspect.
+    pub blame: Option<Blame>,
+}
+
+impl Obstacle {
+    pub(crate) fn new(reason: Reason) -> Obstacle {
+        Obstacle { reason, value: None, inst: None, blame: None }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.reason)?;
+        if let Some(value) = self.value {
+            write!(f, " (%{value})")?;
+        }
+        if let Some(inst) = self.inst {
+            write!(f, " ({inst})")?;
+        }
+        match self.blame {
+            Some(Blame { pass, rule: "", .. }) => write!(f, ", since {pass}"),
+            Some(Blame { pass, rule, .. }) => write!(f, ", since {pass} ({rule})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An action to blame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blame {
+    /// Its index in the log between the versions.
+    pub action: usize,
+    /// Its pass.
+    pub pass: &'static str,
+    /// The rule that the pass announced last before it.
+    pub rule: &'static str,
+}
+
+/// A reachable point without an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Missing<W> {
+    /// The point, in the source version.
+    pub point: Point,
+    /// The reason.
+    pub why: W,
+}
+
+impl<W: fmt::Display> fmt::Display for Missing<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no entry in front of {}: {}", self.point.inst(), self.why)
+    }
 }

@@ -2,7 +2,7 @@
 //! point and its compensation code.
 
 use crate::accesses::{accessed, address};
-use crate::blame::{KnownUses, Lack, suspects};
+use crate::blame::{KnownUses, suspects};
 use crate::derive::Deriver;
 use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues, Replays};
 use crate::landings::landings_to_try;
@@ -11,7 +11,7 @@ use crate::live::LiveTable;
 use crate::pair::{Analyzed, VersionPair, members};
 use crate::partial::points_of;
 use crate::paths::PathEnd;
-use crate::reason::{Obstacle, Reason, Unmapped};
+use crate::reason::{Missing, Obstacle, Reason};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
 use crate::traps::PassedTraps;
@@ -64,7 +64,7 @@ pub(crate) struct Search<'a, 'v> {
     pub(crate) mapping: Mapping,
     points: usize,
     unreachable: usize,
-    unmapped: Vec<(Point, Obstacle)>,
+    missing: Vec<Missing<Obstacle>>,
 }
 
 /// The first round of searches in one direction at some of their source points, in order, at
@@ -84,7 +84,7 @@ pub(crate) fn first_round(
     let mut planner = Planner::new(first.pair, first.from, first.staying, first.allowed);
     for &point in points {
         match planner.plan(point, live, needed) {
-            Err(why) => searches.iter_mut().for_each(|s| s.unmapped.push((point, why))),
+            Err(why) => searches.iter_mut().for_each(|s| s.missing.push(Missing { point, why })),
             Ok(LandingPlan::AsIs(entry)) => {
                 // The mappings of all levels share one store, if there is one.
                 let entry = SharedEntry::made(entry, searches[0].mapping.store());
@@ -129,7 +129,7 @@ fn first_round_at(
         };
         match &found {
             Ok(entry) => searches[index].mapping.insert_shared(point, entry.clone()),
-            Err(why) => searches[index].unmapped.push((point, *why)),
+            Err(why) => searches[index].missing.push(Missing { point, why: *why }),
         }
         below = Some((by, level, found));
     }
@@ -149,7 +149,7 @@ impl<'a, 'v> Search<'a, 'v> {
             mapping: Mapping::new(p.f, q.f),
             points: 0,
             unreachable: 0,
-            unmapped: Vec::new(),
+            missing: Vec::new(),
         }
     }
 
@@ -178,9 +178,9 @@ impl<'a, 'v> Search<'a, 'v> {
             };
             match found {
                 Ok(entry) => self.mapping.insert_shared(point, entry),
-                Err(obstacle) => {
+                Err(why) => {
                     self.mapping.remove(point);
-                    self.unmapped.push((point, obstacle));
+                    self.missing.push(Missing { point, why });
                 }
             }
         }
@@ -194,7 +194,7 @@ impl<'a, 'v> Search<'a, 'v> {
 
     /// Gives up a point without an entry, for the same reason.
     pub(crate) fn give_up_at(&mut self, point: Point) {
-        self.unmapped.push((point, Obstacle::new(Reason::ManyValues)));
+        self.missing.push(Missing { point, why: Obstacle::new(Reason::ManyValues) });
     }
 
     /// Packs the entries that the search finds from here on.
@@ -380,18 +380,15 @@ impl<'a, 'v> Search<'a, 'v> {
     }
 
     pub(crate) fn finish(self) -> SearchResult {
-        let Search { planner, mut unmapped, mapping, points, unreachable, deriver, .. } = self;
+        let Search { planner, mut missing, mapping, points, unreachable, deriver, .. } = self;
         let (pair, from) = (planner.pair, planner.from);
-        unmapped.sort_by_key(|(point, _)| *point);
+        missing.sort_by_key(|one| one.point);
         let mut known = KnownUses::new();
-        let blamed = |(point, Obstacle { reason, value, inst }): (Point, Obstacle)| {
-            let lack = Lack { point, reason, value, inst };
-            let suspects = suspects(pair, from, lack, 1, &mut known);
-            let blame = suspects.first().map(|at| *at as usize);
-            Unmapped { point, reason, value, inst, blame }
-        };
-        let unmapped = unmapped.into_iter().map(blamed).collect();
-        let synthesized = SynthesizedMapping { mapping, points, unreachable, unmapped };
+        for one in &mut missing {
+            let suspects = suspects(pair, from, *one, 1, &mut known);
+            one.why.blame = suspects.first().map(|at| pair.facts.first.blame(*at as usize));
+        }
+        let synthesized = SynthesizedMapping { mapping, points, unreachable, missing };
         SearchResult { level: deriver.level, from, synthesized }
     }
 }

@@ -21,7 +21,7 @@ use crate::level::Level;
 use crate::live::{ExtraUses, LiveTable, add_unlive};
 use crate::pair::{Analyzed, VersionPair};
 use crate::partial::{MappingLimits, in_parts};
-use crate::reason::Unmapped;
+use crate::reason::{Missing, Obstacle};
 use crate::search::{Search, SearchResult, first_round};
 use ir::Point;
 use std::collections::BTreeSet;
@@ -37,10 +37,10 @@ pub struct SynthesizedMapping {
     /// points included.
     pub points: usize,
     /// Points of these in code proved never to run. They have no entry and do not count as
-    /// unmapped.
+    /// missing.
     pub unreachable: usize,
     /// The reachable points of these without an entry, ascending.
-    pub unmapped: Vec<Unmapped>,
+    pub missing: Vec<Missing<Obstacle>>,
 }
 
 /// The mappings of a pair of versions at one level.

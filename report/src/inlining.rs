@@ -8,6 +8,7 @@ use crate::schema::{
     FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened};
+use derive::driver::Why;
 use derive::inlining::Inlined;
 use ir::Point;
 use osr::VersionTree;
@@ -23,15 +24,14 @@ pub fn inlined_function(made: &Inlined) -> InlinedFunction {
         checked: made.checked.clone(),
         ..InliningFigures::default()
     };
-    let [up_lost, down_lost] =
-        made.lost.each_ref().map(|lost| lost.iter().copied().collect::<BTreeMap<Point, _>>());
+    let missing = |way: usize, point: Point| made.missing[way].at(point).map(Why::name);
     for point in &made.points[0] {
-        figures.up.add(up_lost.get(point).copied());
+        figures.up.add(missing(0, *point));
     }
     for point in &made.points[1] {
         let is_own = made.origin(*point).is_none_or(|(instance, _)| instance == 0);
         let counts = if is_own { &mut figures.own } else { &mut figures.inlined };
-        counts.add(down_lost.get(point).copied());
+        counts.add(missing(1, *point));
     }
     for (_, entry) in made.down.entries() {
         let price = figures.frames.entry(entry.activations()).or_default();

@@ -42,10 +42,11 @@ use crate::blame::History;
 use crate::explain::{BlockVisits, ViewSurroundings, view};
 use crate::schema::{Actions, FunctionReport, LEVELS, Report, ReportedProgram, SCHEMA, Size, Time};
 use crate::source::Lines;
+use check::verdict::Verdict;
 use cranelift_entity::SecondaryMap;
-use derive::driver::{Missing, ProvedMapping, Secured};
+use derive::driver::{Missing, ProvedMapping, Secured, Why};
 use ir::edit::ActionLog;
-use ir::{Block, Function, Module};
+use ir::{Block, Function, Module, Point};
 use osr::Level;
 use profile::FunctionProfile;
 use tally::{Gap, Tally};
@@ -99,9 +100,9 @@ pub fn weighed_function_report(
     let history = History { base, opt: &derived.function, log: &derived.log };
     let [before, after] = [None, Some(&derived.log)].map(|log| weights(profile?, base, log));
     let mut tallies = [Tally::new(base, before), Tally::new(&derived.function, after)];
-    for made in &proved.levels {
-        for (tally, mapping) in tallies.iter_mut().zip([&made.forward, &made.backward]) {
-            take(tally, place(made.level), mapping, (made.level == level).then_some(history));
+    for (of, made) in &proved.levels {
+        for (tally, mapping) in tallies.iter_mut().zip(made.iter()) {
+            take(tally, place(*of), mapping, (*of == level).then_some(history));
         }
     }
     let [forward, backward] = tallies.map(Tally::finish);
@@ -154,15 +155,16 @@ pub fn function_page(
 fn take(tally: &mut Tally<'_>, place: usize, made: &ProvedMapping, history: Option<History<'_>>) {
     tally.take_level(place, made);
     let Some(history) = history else { return };
-    let pass = |blame: Option<usize>| {
-        blame.map_or(UNBLAMED, |at| history.log.actions()[at].origin().pass())
+    let rejected = |point: Point, verdict: Verdict| {
+        let action = history.of_rejected(point, &verdict)?;
+        Some(history.log.actions()[action].origin().pass())
     };
-    let gaps = made.missing.iter().map(|missing| {
-        let blame = match missing {
-            Missing::Unmapped(unmapped) => unmapped.blame,
-            Missing::Rejected(point, verdict) => history.of_rejected(*point, verdict),
+    let gaps = made.missing.iter().map(|Missing { point, why }| {
+        let pass = match why {
+            Why::Obstacle(obstacle) => obstacle.blame.map(|blame| blame.pass),
+            why => why.verdict().and_then(|verdict| rejected(*point, verdict)),
         };
-        Gap { point: missing.point(), reason: missing.name(), pass: pass(blame) }
+        Gap { point: *point, reason: why.name(), pass: pass.unwrap_or(UNBLAMED) }
     });
     tally.take_gaps(gaps);
 }

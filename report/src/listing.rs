@@ -5,13 +5,13 @@ mod frames;
 
 use crate::source::{Line, Lines, VersionLines};
 use cranelift_entity::SecondaryMap;
-use derive::driver::{Derived, Missing, Proved, ProvedMapping};
+use derive::driver::{Derived, Proved, ProvedMapping, Why};
 use derive::speculate::{Assumption, Expected};
 pub use frames::{frames, frames_with_lines};
 use ir::edit::ActionLog;
 use ir::text::{AtName, FunctionText, print_literal};
 use ir::{Function, Inst, Module, Opcode, Point, Value};
-use osr::{Level, Unmapped};
+use osr::{Level, Obstacle};
 use std::fmt::Write;
 use transition::mapping::{Assign, Entry, Operand, Replay, Step};
 
@@ -73,17 +73,17 @@ pub fn mappings_with_lines(
     let log = &derived.log;
     let [base, opt] = NamedVersion::pair(module, [base, &derived.function], log, lines);
     let mut out = String::new();
-    for made in &certified.levels {
-        let (level, out) = (made.level, &mut out);
+    for (level, made) in &certified.levels {
+        let (level, out) = (*level, &mut out);
         Listing { source: &base, target: &opt, log, out }.direction(
             "base to opt",
             level,
-            &made.forward,
+            &made.before,
         );
         Listing { source: &opt, target: &base, log, out }.direction(
             "opt to base",
             level,
-            &made.backward,
+            &made.after,
         );
     }
     out
@@ -210,10 +210,10 @@ impl Listing<'_> {
                 continue;
             }
             match made.missing.at(point) {
-                Some(Missing::Unmapped(unmapped)) => self.unmapped(unmapped),
-                Some(Missing::Rejected(_, verdict)) => {
+                Some(Why::Obstacle(obstacle)) => self.obstacle(point, obstacle),
+                Some(why) => {
                     self.no_entry(point, "it is not proved");
-                    self.part("verdict", &verdict.to_string());
+                    self.parts("verdict", why.verdict().map(|verdict| verdict.to_string()));
                 }
                 None => {
                     let (place, comment) = (self.source.point(point), self.source.comment(point));
@@ -289,13 +289,13 @@ impl Listing<'_> {
         }
     }
 
-    fn unmapped(&mut self, unmapped: &Unmapped) {
-        self.no_entry(unmapped.point, &unmapped.reason.to_string());
-        if let Some(value) = unmapped.value {
+    fn obstacle(&mut self, point: Point, obstacle: &Obstacle) {
+        self.no_entry(point, &obstacle.reason.to_string());
+        if let Some(value) = obstacle.value {
             self.part("missing", &self.target.text.value(value));
         }
-        if let Some(index) = unmapped.blame {
-            self.part("blame", &self.log.actions()[index].to_string());
+        if let Some(blame) = obstacle.blame {
+            self.part("blame", &self.log.actions()[blame.action].to_string());
         }
     }
 }

@@ -13,10 +13,10 @@ use derive::driver::counterfactual::{
 };
 use derive::driver::{NoObserver, Recipe, Retry, Secured, derive_proved};
 use ir::{Func, Function, Inst, Module, Point};
-use osr::{Level, Unmapped};
+use osr::{Level, Missing, Obstacle};
 use passes::Pipeline;
 use profile::FunctionProfile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use transition::Side;
 
 /// A point without an entry that a test may take.
@@ -76,10 +76,10 @@ pub fn ranked_gaps(
         let version = version(base, secured, side);
         let log = (side == Side::After).then_some(&secured.derived.log);
         let weights = profile.and_then(|profile| weights(profile, base, log));
-        let lacking: BTreeMap<Inst, &Unmapped> =
-            lacking(secured, level, side).map(|u| (u.point.inst(), u)).collect();
+        let lacking: BTreeSet<Inst> =
+            lacking(secured, level, side).map(|missing| missing.point.inst()).collect();
         for (place, inst) in in_order(version).enumerate() {
-            if lacking.contains_key(&inst) {
+            if lacking.contains(&inst) {
                 let number = (u64::from(func.as_u32()) << 33) + ((place as u64) << 1);
                 let rank = mixed(number + side as u64);
                 let block = version.inst_block(inst);
@@ -111,16 +111,18 @@ pub fn check_blame(
     let secured = derive_proved(module, base, &recipe, &mut NoObserver);
     let given_up = secured.retried.given_up.iter().map(|given_up| given_up.numbers()).collect();
     let mut test = Counterfactual::new(module, base, &secured.derived, pipeline, given_up);
-    let all: Vec<&Unmapped> = gaps.iter().map(|gap| unmapped(base, &secured, level, gap)).collect();
-    let at = |(gap, u): (&RankedGap, &&Unmapped)| (gap.side, u.point);
+    let all: Vec<Missing<Obstacle>> =
+        gaps.iter().map(|gap| missing(base, &secured, level, gap)).collect();
+    let at = |(gap, one): (&RankedGap, &Missing<Obstacle>)| (gap.side, one.point);
     let points: Vec<SourcePoint> = gaps.iter().zip(&all).map(at).collect();
     let mut check = BlameCheck { points: gaps.len() as u64, ..BlameCheck::default() };
     let mut blamed: BTreeMap<u64, Vec<SourcePoint>> = BTreeMap::new();
-    for (unmapped, point) in all.iter().zip(&points) {
-        match unmapped.blame {
+    for (missing, point) in all.iter().zip(&points) {
+        match missing.why.blame {
             None => check.unnamed += 1,
-            Some(action) => {
-                let rewrite = secured.derived.log.actions()[action].origin().rewrite();
+            Some(blame) => {
+                let action = &secured.derived.log.actions()[blame.action];
+                let rewrite = action.origin().rewrite();
                 blamed.entry(rewrite).or_default().push(*point);
             }
         }
@@ -150,10 +152,9 @@ pub fn check_blame(
             continue;
         };
         for point in answer.points {
-            let (unmapped, RankedGap { side, visits, .. }) = (all[point], gaps[point]);
-            let suggested = unmapped.blame.map(|at| secured.derived.log.actions()[at].origin());
-            let passes = [suggested.map_or(UNBLAMED, |origin| origin.pass()), found];
-            let reason = unmapped.reason.name();
+            let (why, RankedGap { side, visits, .. }) = (all[point].why, gaps[point]);
+            let passes = [why.blame.map_or(UNBLAMED, |blame| blame.pass), found];
+            let reason = why.reason.name();
             better.0.push(BlamedElsewhere { side, reason, passes, visits });
         }
     }
@@ -173,15 +174,10 @@ fn pass_of(secured: &Secured, culprit: &Culprit) -> &'static str {
 ///
 /// # Panics
 /// If the mappings have no such record.
-fn unmapped<'a>(
-    base: &Function,
-    secured: &'a Secured,
-    level: Level,
-    gap: &RankedGap,
-) -> &'a Unmapped {
+fn missing(base: &Function, secured: &Secured, level: Level, gap: &RankedGap) -> Missing<Obstacle> {
     let inst = in_order(version(base, secured, gap.side)).nth(gap.place as usize);
     let point = Point::before(inst.expect("the version has the instruction"));
-    let found = lacking(secured, level, gap.side).find(|u| u.point == point);
+    let found = lacking(secured, level, gap.side).find(|one| one.point == point);
     found.expect("the point has no entry")
 }
 
@@ -197,13 +193,15 @@ fn in_order(version: &Function) -> impl Iterator<Item = Inst> + '_ {
 }
 
 /// The points without an entry at a level and at all lower ones.
-fn lacking(secured: &Secured, level: Level, side: Side) -> impl Iterator<Item = &Unmapped> {
-    let levels = &secured.proved.levels;
-    let made = levels.iter().find(|made| made.level == level);
-    let made = made.expect("mappings were made at the level").of(side);
-    made.missing.unmapped().filter(move |unmapped| {
-        let mut lower = levels.iter().filter(|made| made.level < level);
-        lower.all(|made| !made.of(side).mapping.has_entry(unmapped.point))
+fn lacking(
+    secured: &Secured,
+    level: Level,
+    side: Side,
+) -> impl Iterator<Item = Missing<Obstacle>> + '_ {
+    let made = secured.proved.at(level).expect("mappings were made at the level");
+    made[side].missing.obstacles().filter(move |missing| {
+        let mut lower = secured.proved.levels.iter().filter(|(of, _)| *of < level);
+        lower.all(|(_, made)| !made[side].mapping.has_entry(missing.point))
     })
 }
 

@@ -20,9 +20,9 @@ pub use comparison::{
 };
 pub use dynamic::DynamicFigures;
 pub use explain::{
-    ActivationPlace, Computed, EntryPrice, ExplainedEntry, ExplainedLanding, Explanation,
-    InlinedPoint, Kept, PassAction, PointAnswer, PointPlace, PointStatus, Replayed, SetValue,
-    TestedBlame, UnprovedPlace, Why,
+    ActivationPlace, Computed, EntryPrice, ExplainedEntry, ExplainedLanding, ExplainedWhy,
+    Explanation, InlinedPoint, Kept, PassAction, PointAnswer, PointPlace, PointStatus, Replayed,
+    SetValue, TestedBlame, UnprovedPlace,
 };
 pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
 pub use run::{

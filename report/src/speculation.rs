@@ -11,13 +11,13 @@ use crate::schema::{
     SpeculationReport, Spread,
 };
 use crate::table::{TextTable, grouped, shortened};
-use derive::driver::{NoObserver, Vigilance, derive};
+use derive::driver::{NoObserver, Vigilance, Why, derive};
 use derive::speculate::{
-    Assumption, Dropped, Exit, Lost, Observed, Pins, Plan, SpeculateError, Speculative, Suggestion,
+    Assumption, Dropped, Exit, Observed, Pins, Plan, SpeculateError, Speculative, Suggestion,
     speculate,
 };
 use ir::{Func, Function, Module, Point, Value};
-use osr::VersionTree;
+use osr::{Obstacle, VersionTree};
 use passes::Pipeline;
 use profile::Profile;
 use std::cmp::Reverse;
@@ -131,8 +131,8 @@ fn price(base: &Function, exit: &Exit, entry: &Entry) -> ExitPrice {
 }
 
 fn reason(dropped: &Dropped) -> DropReason {
-    let pass = match dropped.lost() {
-        Some(Lost::NoEntry { blame: Some((pass, _)), .. }) => pass,
+    let pass = match dropped.no_exit() {
+        Some(Why::Obstacle(Obstacle { blame: Some(blame), .. })) => blame.pass,
         _ => UNBLAMED,
     };
     DropReason { reason: dropped.name(), pass, text: dropped.to_string() }

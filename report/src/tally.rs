@@ -2,7 +2,7 @@
 
 use super::BlockWeights;
 use crate::schema::{DirectionFigures, DynamicFigures};
-use derive::driver::{Missing, ProvedMapping};
+use derive::driver::ProvedMapping;
 use ir::{Function, Point, Value};
 use std::collections::BTreeMap;
 use transition::mapping::SharedEntry;
@@ -81,7 +81,7 @@ impl<'a> Tally<'a> {
         };
         let feasible = sum(&mut self.used.keys().copied());
         let entries = made.mapping.points();
-        let visits = sum(&mut entries.chain(made.missing.iter().map(Missing::point)));
+        let visits = sum(&mut entries.chain(made.missing.iter().map(|one| one.point)));
         if let Some(dynamic) = &mut self.figures.dynamic {
             dynamic.visits = visits;
             dynamic.feasible.set(level, feasible);

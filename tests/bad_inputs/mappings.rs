@@ -21,9 +21,9 @@ fn sample() -> Sample {
     let (_, base) = module.defined().next().expect("a function");
     let derived = derive(&module, base, &Pipeline::default(), Vigilance::On, &mut NoObserver);
     let certified = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-    let made = &certified.levels[0];
+    let made = certified.highest();
     let mut text = exchange::header("O1", "avail", 1);
-    let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
+    let mappings = [&made.before, &made.after].map(|m| (&*m.mapping, &m.facts));
     exchange::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
     Sample { module, derived, text }
 }

@@ -33,7 +33,7 @@ fn put_through(module: &Module) -> usize {
         held += certified
             .levels
             .iter()
-            .map(|made| made.forward.mapping.len() + made.backward.mapping.len())
+            .map(|(_, made)| made.before.mapping.len() + made.after.mapping.len())
             .sum::<usize>();
     }
     held

@@ -15,7 +15,7 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
     let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-    let sides = [&made.levels[0].forward, &made.levels[0].backward];
+    let sides = [&made.levels[0].1.before, &made.levels[0].1.after];
     let rejected = sides.iter().flat_map(|m| m.missing.rejected().map(|(_, verdict)| verdict));
     (rejected.collect(), derived.log.len())
 }

@@ -1,28 +1,32 @@
 //! Accesses at constant addresses, as C programs access their globals: all points have entries.
 
-use osier::driver::{NoObserver, ProvedLevel, Recipe, derive_proved};
+use osier::driver::{NoObserver, ProvedMapping, Recipe, derive_proved};
 use osier::{Format, load};
 use osr::{Level, Reason};
 use passes::Pipeline;
+use transition::Pair;
 
 /// The mappings of the first function, at the level `avail`.
-fn made(format: Format, text: &str, pipeline: &Pipeline) -> ProvedLevel {
+fn made(format: Format, text: &str, pipeline: &Pipeline) -> Pair<ProvedMapping> {
     let module = load(format, text.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let (_, base) = module.defined().next().expect("a function");
     let levels = [Level::Avail];
     let recipe = Recipe::new(pipeline, &levels);
     let made = derive_proved(&module, base, &recipe, &mut NoObserver);
     assert!(!made.derived.log.is_empty(), "the passes do nothing\n{text}");
-    made.proved.levels.into_iter().next().expect("one level")
+    made.proved.into_highest()
 }
 
 /// The reasons of the points without an entry in both directions. Fails if an entry was dropped.
 fn lost(format: Format, text: &str, pipeline: &str) -> Vec<Reason> {
     let made = made(format, text, &passes::parse(pipeline).expect("passes"));
-    let sides = [&made.forward, &made.backward];
+    let sides = [&made.before, &made.after];
     let rejected: Vec<_> = sides.iter().flat_map(|side| side.missing.rejected()).collect();
     assert!(rejected.is_empty(), "{pipeline}: {rejected:?}\n{text}");
-    sides.iter().flat_map(|side| side.missing.unmapped().map(|lost| lost.reason)).collect()
+    sides
+        .iter()
+        .flat_map(|side| side.missing.obstacles().map(|missing| missing.why.reason))
+        .collect()
 }
 
 /// A load whose value a pass forwards from a store. In the first two cases, the addresses are

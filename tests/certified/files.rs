@@ -10,9 +10,9 @@ use std::cell::Cell;
 fn exported(module: &Module, derived: &Derived) -> String {
     let (_, base) = module.defined().next().expect("one function");
     let certified = prove(module, base, derived, &[Level::Avail], &mut NoObserver);
-    let made = &certified.levels[0];
+    let made = certified.highest();
     let mut text = exchange::header("O1", "avail", 1);
-    let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
+    let mappings = [&made.before, &made.after].map(|m| (&*m.mapping, &m.facts));
     exchange::write(&mut text, [base, &derived.function], &[], &certified.certificate, mappings);
     text
 }

@@ -40,12 +40,12 @@ fn entries_of_generated_programs_are_proved_at_every_level() {
         for (_, base) in program.module.defined() {
             let derived =
                 derive(&program.module, base, &pipeline(seed), Vigilance::On, &mut NoObserver);
-            for made in prove(&program.module, base, &derived, &Level::ALL, &mut NoObserver).levels
-            {
-                for mapping in [&made.forward, &made.backward] {
+            let all = prove(&program.module, base, &derived, &Level::ALL, &mut NoObserver);
+            for (level, made) in all.levels {
+                for mapping in [&made.before, &made.after] {
                     let refuted =
                         mapping.missing.rejected().find(|(_, verdict)| verdict.is_refuted());
-                    assert_eq!(refuted, None, "seed {seed}, @{}, {}", base.name(), made.level);
+                    assert_eq!(refuted, None, "seed {seed}, @{}, {}", base.name(), level);
                     assert_eq!(
                         mapping.facts.len(),
                         mapping.mapping.len(),
@@ -83,11 +83,11 @@ join:
     let passes = passes::parse("cse,cfg_clean").expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
     let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-    for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
+    for mapping in [&made.levels[0].1.before, &made.levels[0].1.after] {
         assert_eq!(mapping.missing.rejected().next(), None);
     }
     let points = derived.function.all_insts().count();
-    assert_eq!(made.levels[0].backward.mapping.len(), points, "every point has a way back");
+    assert_eq!(made.levels[0].1.after.mapping.len(), points, "every point has a way back");
 }
 
 /// The verdicts on the dropped entries of both directions at the highest level, and the number of
@@ -98,7 +98,7 @@ fn dropped(text: &str, pipeline: &str) -> (Vec<Verdict>, usize) {
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::On, &mut NoObserver);
     let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-    let sides = [&made.levels[0].forward, &made.levels[0].backward];
+    let sides = [&made.levels[0].1.before, &made.levels[0].1.after];
     assert!(sides.iter().all(|m| !m.mapping.is_empty()), "there are entries both ways");
     let rejected =
         sides.iter().flat_map(|m| m.missing.rejected().map(|(_, verdict)| verdict)).collect();
@@ -249,7 +249,7 @@ block5:
             &mut NoObserver,
         );
         let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-        for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
+        for mapping in [&made.levels[0].1.before, &made.levels[0].1.after] {
             assert_eq!(mapping.missing.rejected().next(), None, "{pipeline}");
         }
     }
@@ -353,8 +353,8 @@ fn entries_around_stores_of_one_version_are_proved() {
             f.all_insts().filter(|i| f.inst(*i).opcode.name().starts_with("store")).count()
         };
         assert!(stores(&derived.function) < stores(base), "{pipeline} deletes a store");
-        for made in prove(&module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
-            for mapping in [&made.forward, &made.backward] {
+        for (_, made) in prove(&module, base, &derived, &[Level::Avail], &mut NoObserver).levels {
+            for mapping in [&made.before, &made.after] {
                 let checked = mapping.checked();
                 assert!(checked.dropped.is_empty() && checked.held > 0, "{pipeline}: {checked:?}");
             }
@@ -402,7 +402,7 @@ out:
         let pipeline = passes::parse(passes).expect("passes");
         let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
         let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-        for mapping in [&made.levels[0].forward, &made.levels[0].backward] {
+        for mapping in [&made.levels[0].1.before, &made.levels[0].1.after] {
             assert_eq!(mapping.missing[..], [], "{passes}");
         }
         let params = |f: &ir::Function| f.blocks().map(|b| f.block_params(b).len()).sum::<usize>();
@@ -432,10 +432,10 @@ fn right_memory_is_never_refuted() {
                 passes::parse(["load_elim,dse", "canonical,load_elim,dse"][seed as usize % 2])
                     .expect("passes");
             let derived = derive(&program.module, base, &passes, Vigilance::On, &mut NoObserver);
-            for made in
+            for (_, made) in
                 prove(&program.module, base, &derived, &[Level::Avail], &mut NoObserver).levels
             {
-                for mapping in [&made.forward, &made.backward] {
+                for mapping in [&made.before, &made.after] {
                     let refuted =
                         mapping.missing.rejected().find(|(_, verdict)| verdict.is_refuted());
                     assert_eq!(refuted, None, "seed {seed}, @{}", base.name());
@@ -481,7 +481,7 @@ fn a_version_graph_keeps_what_is_proved_and_composes_it() {
                 .edges()
                 .iter()
                 .map(|e| &e.mapping)
-                .eq(certified.mappings.iter().map(|m| &**m));
+                .eq(certified.mappings.iter().map(|m| &*m.mapping));
             assert!(same, "seed {seed}: the sealed mappings are those of the edges");
             let checked = certified.counts;
             assert_eq!(checked.refuted, 0, "seed {seed}: {checked:?}");
@@ -566,7 +566,7 @@ fn leaves_of_one_version_refute_nothing() {
     let relation = relation.unwrap_or_else(|verdict| panic!("{verdict}"));
     // Both paths to the return bind the two leaves alike.
     assert_eq!(relation.unproved(), []);
-    let ProvedMapping { mapping, facts, .. } = &made.levels[0].forward;
+    let ProvedMapping { mapping, facts, .. } = &made.levels[0].1.before;
     let verdicts = relation.judge(Side::Before, mapping, facts, &[]);
     assert!(verdicts.len() > 3 && verdicts.iter().any(Verdict::holds), "{verdicts:?}");
     let undecided = verdicts.iter().filter(|v| matches!(v, Verdict::Undecided(_))).count();

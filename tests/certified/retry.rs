@@ -128,9 +128,8 @@ fn secured(module: &Module, pipeline: &Pipeline, retry: Retry) -> Secured {
 
 /// The number of dropped entries, and of reachable points without an accepted entry at `avail`.
 fn lost(secured: &Secured) -> (usize, usize) {
-    let highest = secured.proved.levels.last().expect("levels");
-    let sides = [&highest.forward, &highest.backward];
-    let dropped = secured.proved.levels.iter().flat_map(|l| [&l.forward, &l.backward]);
+    let sides = secured.proved.highest();
+    let dropped = secured.proved.levels.iter().flat_map(|(_, made)| made.iter());
     (
         dropped.map(|m| m.missing.rejected().count()).sum(),
         sides.iter().map(|m| m.missing.len()).sum(),
@@ -209,7 +208,7 @@ fn stretches_are_given_up_where_single_rewrites_do_not_suffice() {
     // Without merging of equal products first.
     let pipeline = Pipeline::of(vec![&SHIFTS]);
     let without = secured(&module, &pipeline, Retry::OFF);
-    assert!(without.proved.levels.iter().all(|l| l.forward.mapping.is_empty()));
+    assert!(without.proved.levels.iter().all(|(_, made)| made.before.mapping.is_empty()));
     let made = secured(&module, &pipeline, Retry::default());
     assert_eq!(lost(&made), (0, 0));
     let stretches = made.retried.given_up.iter().filter(|g| g.count > 1).count();
@@ -305,8 +304,8 @@ fn a_file_names_the_rewrites_left_out() {
     let made = secured(&module(["eight", "eight"]), &pipeline(), Retry::default());
     let again = module(["eight", "eight"]);
     let (_, base) = again.defined().next().expect("one function");
-    let highest = made.proved.levels.last().expect("levels");
-    let mappings = [&highest.forward, &highest.backward].map(|m| (&*m.mapping, &m.facts));
+    let highest = made.proved.highest();
+    let mappings = [&highest.before, &highest.after].map(|m| (&*m.mapping, &m.facts));
     let left_out: Vec<_> = made.retried.given_up.iter().map(GivenUp::numbers).collect();
     let mut text = exchange::header("no name", "avail", 1);
     let versions = [base, &made.derived.function];
@@ -351,8 +350,8 @@ fn one_entry_is_won_for_a_program_that_waits() {
     let at = Point::before(base.first_inst(header));
     let made = derive_proved_at(&module, base, &recipe(Retry::BRIEF), at, &mut NoObserver);
     let made = made.expect("the bounds suffice");
-    assert!(made.made.entries.forward.mapping.entry(at).is_some());
-    assert_eq!(made.given_up.len(), 1);
+    assert!(made.proved.highest().before.mapping.entry(at).is_some());
+    assert_eq!(made.retried.given_up.len(), 1);
     let none = derive_proved_at(&module, base, &recipe(Retry::OFF), at, &mut NoObserver);
     assert!(none.is_none());
 }
@@ -397,7 +396,7 @@ fn entries_that_no_run_needs_cost_nothing() {
                 let Derived { function, log } = &made.derived;
                 let pair = VersionPair::new(base, function, log).expect("the log leads there");
                 let known = osr::synthesize(&pair, Level::Avail).forward.unreachable;
-                let forward = &made.proved.levels[0].forward;
+                let forward = &made.proved.levels[0].1.before;
                 assert!(
                     forward.missing.rejected().next().is_none() && forward.unreachable >= known
                 );

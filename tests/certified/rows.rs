@@ -12,7 +12,7 @@ fn held(format: Format, text: &str, pipeline: &str) -> (usize, Vec<String>) {
     let passes = passes::parse(pipeline).expect("passes");
     let derived = derive(&module, base, &passes, Vigilance::Off, &mut NoObserver);
     let made = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-    let sides = [&made.levels[0].forward, &made.levels[0].backward];
+    let sides = [&made.levels[0].1.before, &made.levels[0].1.after];
     let rejected = sides.iter().flat_map(|m| m.missing.rejected().map(|(_, v)| format!("{v:?}")));
     (sides.iter().map(|m| m.mapping.len()).sum(), rejected.take(4).collect())
 }

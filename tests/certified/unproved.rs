@@ -79,11 +79,11 @@ fn entries_beside_an_unproved_anchor_are_kept_both_ways() {
     let module = module();
     let (_, base) = module.defined().next().expect("one function");
     let (derived, certified) = certified(&module);
-    let level = &certified.levels[0];
+    let level = certified.highest();
     let fast = BTreeSet::from(["fast".to_owned()]);
-    assert_eq!(blocks(base, &level.forward.mapping), fast);
-    assert_eq!(blocks(&derived.function, &level.backward.mapping), fast);
-    for mapping in [&level.forward, &level.backward] {
+    assert_eq!(blocks(base, &level.before.mapping), fast);
+    assert_eq!(blocks(&derived.function, &level.after.mapping), fast);
+    for mapping in [&level.before, &level.after] {
         assert_eq!(mapping.mapping.len(), 3);
         assert!(mapping.missing.rejected().count() >= 6, "{:?}", mapping.missing);
         for (_, verdict) in mapping.missing.rejected() {
@@ -135,7 +135,7 @@ fn a_path_through_many_blocks_is_certified_up_to_the_limit() {
         let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
         assert!(derived.function.blocks().count() < 5, "the row is gone");
         let certified = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-        let ProvedMapping { mapping, missing, .. } = &certified.levels[0].forward;
+        let ProvedMapping { mapping, missing, .. } = &certified.levels[0].1.before;
         let held = blocks(base, mapping);
         assert!(held.contains("side"), "{jumps}: {held:?}");
         assert_eq!(
@@ -163,8 +163,8 @@ fn a_switch_with_many_edges_to_one_block_costs_linear_time() {
     let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
     assert_eq!(derived.function.blocks().count(), 1, "the switch is gone");
     let certified = prove(&module, base, &derived, &[Level::Avail], &mut NoObserver);
-    let made = &certified.levels[0];
-    for mapping in [&made.forward, &made.backward] {
+    let made = certified.highest();
+    for mapping in [&made.before, &made.after] {
         assert!(mapping.missing.is_empty());
     }
 }

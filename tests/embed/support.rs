@@ -84,9 +84,8 @@ impl Pair {
         let derived =
             derive(&module, &base, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
         let maps = prove(&module, &base, &derived, &[Level::Avail], &mut driver::NoObserver);
-        let level = maps.levels.into_iter().next().expect("one level");
-        let (forward, backward) =
-            (Arc::new(level.forward.mapping), Arc::new(level.backward.mapping));
+        let maps = maps.into_highest();
+        let (forward, backward) = (Arc::new(maps.before.mapping), Arc::new(maps.after.mapping));
         Pair { func, base, opt: derived.function, forward, backward, module }
     }
 

@@ -4,7 +4,7 @@ use super::parsed;
 use ir::{Func, Module, Point};
 use osier::driver::NoObserver;
 use osier::explain::{Question, explain_inlined, text as explanation_text};
-use osier::inlining::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_in_steps};
+use osier::inlining::{CalleeLandings, InlinePlan, Inlined, inline};
 use osier::schema::{ExplainedEntry, Explanation, InlinedPoint, PointAnswer, PointStatus, SCHEMA};
 use osier::{Format, load};
 use osr::Level;
@@ -12,21 +12,15 @@ use std::collections::BTreeMap;
 use transition::Side;
 use transition::frames::FramePlace;
 
-fn made(module: &Module, func: Func) -> Option<(Inlined, InlinedSteps)> {
+fn made(module: &Module, func: Func) -> Option<Inlined> {
     let plan = InlinePlan::o3();
     let landings = CalleeLandings::new(module, &plan);
-    inline_in_steps(module, func, &plan, &landings, &mut NoObserver).ok()
+    inline(module, func, &plan, &landings, &mut NoObserver).ok()
 }
 
-fn answer(
-    module: &Module,
-    made: &Inlined,
-    steps: &InlinedSteps,
-    asked: &str,
-    side: Side,
-) -> PointAnswer {
+fn answer(module: &Module, made: &Inlined, asked: &str, side: Side) -> PointAnswer {
     let question = Question { point: asked, headings: &[side], level: Level::Avail, lines: None };
-    let answers = explain_inlined(module, made, steps, question);
+    let answers = explain_inlined(module, made, question);
     answers.unwrap_or_else(|error| panic!("{error}")).remove(0)
 }
 
@@ -55,10 +49,10 @@ fn explained(module: &Module) -> (BTreeMap<String, u64>, BTreeMap<usize, u64>) {
     let (mut reasons, mut frames) = (BTreeMap::new(), BTreeMap::new());
     for (func, _) in module.defined() {
         let Some(made) = made(module, func) else { continue };
-        for (side, points) in [Side::Before, Side::After].into_iter().zip(&made.0.points) {
+        for (side, points) in [Side::Before, Side::After].into_iter().zip(&made.points) {
             for point in points {
-                let told = answer(module, &made.0, &made.1, &point.inst().to_string(), side);
-                agrees(&made.0, side, *point, &told);
+                let told = answer(module, &made, &point.inst().to_string(), side);
+                agrees(&made, side, *point, &told);
                 if let (Side::After, Some(entry)) = (side, &told.entry) {
                     *frames.entry(entry.landings.len()).or_default() += 1;
                 }
@@ -171,7 +165,7 @@ fn a_point_behind_a_call_that_does_not_return_blames_the_inlining() {
     let made = made(&module, func).expect("calls are inlined");
     let bad = base.blocks().nth(1).expect("three blocks");
     let store = base.block_insts(bad).nth(1).expect("a store");
-    let told = answer(&module, &made.0, &made.1, &store.to_string(), Side::Before);
+    let told = answer(&module, &made, &store.to_string(), Side::Before);
     let why = told.why.as_ref().expect("no entry");
     assert!(why.text.contains("an inlined call before it does not return"), "{}", why.text);
     let blame = why.blame.as_ref().expect("an action");
@@ -187,10 +181,10 @@ fn a_point_of_inlined_code_tells_its_calls() {
     let module = parsed(TEXT);
     let (func, _) = module.defined().next().expect("a function");
     let made = made(&module, func).expect("calls are inlined");
-    let is_inlined = |point: &&Point| made.0.origin(**point).is_some_and(|(id, _)| id != 0);
-    let point = made.0.points[1].iter().find(is_inlined).expect("inlined code");
+    let is_inlined = |point: &&Point| made.origin(**point).is_some_and(|(id, _)| id != 0);
+    let point = made.points[1].iter().find(is_inlined).expect("inlined code");
     for side in [Side::Before, Side::After] {
-        let told = answer(&module, &made.0, &made.1, &point.inst().to_string(), side);
+        let told = answer(&module, &made, &point.inst().to_string(), side);
         let path: Vec<(&str, bool)> =
             inlined(&told).code_of.iter().map(|one| (one.function.as_str(), one.waits)).collect();
         assert!(matches!(path[..], [("set" | "stop", false), ("main", true)]), "{path:?}");

@@ -4,7 +4,7 @@ use super::parsed;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, NoObserver};
 use osier::exchange::{self, InlinedVerdicts, ReadError, WrittenCopy, recheck_copy};
-use osier::inlining::{CalleeLandings, InlinePlan, LeftOut, inline_in_steps};
+use osier::inlining::{CalleeLandings, InlinePlan, LeftOut, inline};
 use passes::Callers;
 use proptest::prelude::{Strategy, any};
 use proptest::sample::Index;
@@ -75,8 +75,8 @@ impl Sample {
         let func = module.defined().next().expect("a function").0;
         let plan = InlinePlan::o3();
         let landings = CalleeLandings::new(&module, &plan);
-        let made = inline_in_steps(&module, func, &plan, &landings, &mut NoObserver);
-        let (made, steps) = made.expect("calls are inlined");
+        let made = inline(&module, func, &plan, &landings, &mut NoObserver);
+        let made = made.expect("calls are inlined");
         assert_eq!(made.copies.instances().len(), 4, "three calls");
         let mut text = exchange::header(&plan.names().join(","), "avail", 1);
         let callees = ["high", "low"].map(|name| module.defined().find(|(_, f)| f.name() == name));
@@ -85,7 +85,7 @@ impl Sample {
             let certificate = CalleeLandings::certificate(base).expect("a base has one");
             exchange::landing(&mut text, func, base, &certificate);
         }
-        exchange::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
+        exchange::write_copy(&mut text, &module, &WrittenCopy::of(func, &made));
         // A reader starts from the module alone: versions made twice from one base have other ids.
         let module = parsed(TEXT);
         let versions = plan

@@ -54,7 +54,7 @@ fn entries_lead_to_the_activations_of_the_bases() {
         let inlined = all_inlined(&made.module, policy, "O2");
         for (_, one) in &inlined {
             points += one.points[1].len();
-            lost += one.lost[1].len();
+            lost += one.missing[1].len();
         }
         let options = OracleOptions { seed, ..OracleOptions::for_inlined_code() };
         let runs: Vec<_> = made.arguments.iter().map(|args| (made.main, args.clone())).collect();

@@ -94,7 +94,7 @@ fn made(leaf: &str, calls: usize, plan: &InlinePlan) -> Inlined {
 /// Asserts that every reachable point has an entry, both ways.
 fn has_all_entries(leaf: &str, calls: usize, plan: &InlinePlan) -> Inlined {
     let made = made(leaf, calls, plan);
-    let [up, down] = &made.lost;
+    let [up, down] = &made.missing;
     assert!(up.is_empty(), "{calls} calls of {leaf}: up: {} lost, {:?}", up.len(), up[0]);
     assert!(down.is_empty(), "{calls} calls of {leaf}: down: {} lost, {:?}", down.len(), down[0]);
     made
@@ -193,7 +193,7 @@ entry:
     // In `@mid` itself, calls of the row are inlined.
     let mid = module.func_named("mid").expect("the text has it");
     let made = inline(&module, mid, &plan, &landings, &mut NoObserver).expect("calls are inlined");
-    assert!(made.lost.iter().all(Vec::is_empty), "{:?}", made.lost);
+    assert!(made.missing.iter().all(|points| points.is_empty()), "{:?}", made.missing);
 }
 
 /// A tree of calls doubles its jumps at each depth, and recursion has no end.

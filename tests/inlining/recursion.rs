@@ -11,7 +11,7 @@ use ir::{Func, Module, Point};
 use jit::{Action, Condition, Config, Engine, PointSpec, Quiet, VersionSpec, Vm};
 use osier::driver::NoObserver as NoDriverObserver;
 use osier::exchange::{self, WrittenCopy, recheck_copy};
-use osier::inlining::{CalleeLandings, Inlined, LeftOut, inline, inline_in_steps};
+use osier::inlining::{CalleeLandings, Inlined, LeftOut, inline};
 use passes::{Callers, InlinePolicy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -315,8 +315,8 @@ fn files_of_functions_inlined_into_themselves_are_read_back() {
         let module = parsed(RECURSIVE);
         let landings = CalleeLandings::new(&module, &plan);
         let func = module.func_named(name).expect("a function");
-        let made = inline_in_steps(&module, func, &plan, &landings, &mut NoDriverObserver);
-        let (made, steps) = made.expect("it is recursive");
+        let made = inline(&module, func, &plan, &landings, &mut NoDriverObserver);
+        let made = made.expect("it is recursive");
         let mut text = exchange::header(&plan.names().join(","), "avail", 1);
         let others: BTreeSet<Func> = made.copies.instances().iter().map(|one| one.func).collect();
         let others: Vec<Func> = others.into_iter().filter(|other| *other != func).collect();
@@ -326,7 +326,7 @@ fn files_of_functions_inlined_into_themselves_are_read_back() {
             let certificate = CalleeLandings::certificate(base).expect("a base has one");
             exchange::landing(&mut text, func, base, &certificate);
         }
-        exchange::write_copy(&mut text, &module, &WrittenCopy::of(func, &made, &steps));
+        exchange::write_copy(&mut text, &module, &WrittenCopy::of(func, &made));
 
         // A reader starts from the module alone: versions made twice from one base have other ids.
         let module = parsed(RECURSIVE);

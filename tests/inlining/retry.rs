@@ -6,9 +6,7 @@ use crate::certified::retry::SHIFTS;
 use ir::{Func, Function, Module, Opcode};
 use osier::driver::{NoObserver, Retry};
 use osier::exchange::{self, WrittenCopy, recheck_copy};
-use osier::inlining::{
-    CalleeLandings, InlinePlan, Inlined, InlinedSteps, LeftOut, inline_in_steps,
-};
+use osier::inlining::{CalleeLandings, InlinePlan, Inlined, LeftOut, inline};
 use passes::{Callers, InlinePolicy, Pipeline};
 
 /// `@main` stores a product in its own code, and one in the code of `@leaf`. Two loops hold other
@@ -62,13 +60,13 @@ fn plan([before, behind]: [bool; 2], retry: Retry) -> InlinePlan {
     InlinePlan::new(passes(before), InlinePolicy::default(), passes(behind)).with_retry(retry)
 }
 
-fn made(module: &Module, main: Func, plan: &InlinePlan) -> (Inlined, InlinedSteps) {
+fn made(module: &Module, main: Func, plan: &InlinePlan) -> Inlined {
     let landings = CalleeLandings::new(module, plan);
-    inline_in_steps(module, main, plan, &landings, &mut NoObserver).expect("calls are inlined")
+    inline(module, main, plan, &landings, &mut NoObserver).expect("calls are inlined")
 }
 
 fn lost(made: &Inlined) -> usize {
-    made.lost.iter().map(Vec::len).sum()
+    made.missing.iter().map(|points| points.len()).sum()
 }
 
 fn shifts(f: &Function) -> usize {
@@ -90,12 +88,12 @@ fn unprovable_rewrites_are_given_up_on_both_sides_of_the_inlining() {
     for (steps, [own, called], given_up) in CASES {
         let case = format!("{steps:?}, {own} and {called}");
         let (program, main) = module(own, called);
-        let (without, _) = made(&program, main, &plan(steps, Retry::OFF));
+        let without = made(&program, main, &plan(steps, Retry::OFF));
         assert!(lost(&without) > 10, "{case}: {} points without an entry", lost(&without));
         assert!(without.all_checked().all_dropped() > 10, "{case}");
         assert_eq!(without.retried, Default::default(), "{case}");
-        let (better, _) = made(&program, main, &plan(steps, Retry::default()));
-        assert_eq!(lost(&better), 0, "{case}: {:?}", better.lost);
+        let better = made(&program, main, &plan(steps, Retry::default()));
+        assert_eq!(lost(&better), 0, "{case}: {:?}", better.missing);
         assert_eq!(better.all_checked().all_dropped(), 0, "{case}");
         assert_eq!(shifts(better.tree.function(better.optimized)), 0, "{case}");
         let retried = &better.retried;
@@ -110,7 +108,7 @@ fn unprovable_rewrites_are_given_up_on_both_sides_of_the_inlining() {
 #[test]
 fn nothing_is_searched_where_nothing_is_dropped() {
     let (module, main) = module(9, 9);
-    let (made, _) = made(&module, main, &plan([true, true], Retry::default()));
+    let made = made(&module, main, &plan([true, true], Retry::default()));
     assert_eq!((lost(&made), made.retried), (0, Default::default()));
 }
 
@@ -122,11 +120,11 @@ fn a_file_names_the_rewrites_left_out_around_the_inlining() {
         let (module, main) = module(own, called);
         let plan = plan(steps, Retry::default());
         let landings = CalleeLandings::new(&module, &plan);
-        let (made, steps) = inline_in_steps(&module, main, &plan, &landings, &mut NoObserver)
-            .expect("calls are inlined");
+        let made =
+            inline(&module, main, &plan, &landings, &mut NoObserver).expect("calls are inlined");
         let mut text = exchange::header(&plan.names().join(","), "avail", 1);
         text += &exchange::landings_header(0);
-        exchange::write_copy(&mut text, &module, &WrittenCopy::of(main, &made, &steps));
+        exchange::write_copy(&mut text, &module, &WrittenCopy::of(main, &made));
         let judged = |text: &str| {
             let file = exchange::read(text)?;
             let function = &file.functions[0];

@@ -49,11 +49,14 @@ fn write_direction(
                 writeln!(out, "  {} -> {line}", names[0].point(point))
                     .expect("writing to a string");
             }
-        } else if let Some(unmapped) = direction.unmapped.iter().find(|u| u.point == point) {
-            let value = unmapped.value.map_or(String::new(), |v| format!(" {}", names[1].value(v)));
-            let blame =
-                unmapped.blame.map_or(String::new(), |action| format!(" (action {action})"));
-            let reason = unmapped.reason.name();
+        } else if let Some(missing) = direction.missing.iter().find(|one| one.point == point) {
+            let value =
+                missing.why.value.map_or(String::new(), |v| format!(" {}", names[1].value(v)));
+            let blame = missing
+                .why
+                .blame
+                .map_or(String::new(), |blame| format!(" (action {})", blame.action));
+            let reason = missing.why.reason.name();
             writeln!(out, "  {} has none: {reason}{value}{blame}", names[0].point(point))
                 .expect("writing to a string");
         }

@@ -65,10 +65,10 @@ pub(crate) fn check(
 /// The entries that the checker does not accept: the check that fails, and a message.
 fn rejected(module: &Module, base: &Function, derived: &Derived) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    for made in prove(module, base, derived, &Level::ALL, &mut NoObserver).levels {
-        let level = made.level.name();
+    for (level, made) in prove(module, base, derived, &Level::ALL, &mut NoObserver).levels {
+        let level = level.name();
         for (way, source, mapping) in
-            [("forward", base, &made.forward), ("backward", &derived.function, &made.backward)]
+            [("forward", base, &made.before), ("backward", &derived.function, &made.after)]
         {
             let names = Names::new(module, source);
             found.extend(mapping.missing.rejected().map(|(point, verdict)| {

@@ -65,7 +65,7 @@ fn continuations_count_in_their_version() {
     let derived = derive(&module, body, &nothing, Vigilance::On, &mut driver::NoObserver);
     let made = prove(&module, body, &derived, &[Level::Avail], &mut driver::NoObserver);
     let at = Point::before(branch);
-    let entry = made.levels[0].forward.mapping.checked_entry(at).expect("it is the same point");
+    let entry = made.levels[0].1.before.mapping.checked_entry(at).expect("it is the same point");
     let continuation = engine.continuation(body, entry, &target).expect("it is compiled");
     let values = continuation.requires().to_vec();
     let point = PointSpec { at, condition: Condition::Countdown(10), values };

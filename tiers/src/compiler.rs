@@ -8,7 +8,7 @@ use super::worker::TierGoal;
 use super::{CodeMode, Compiled, CompiledKind, Observer, SharedObserver, compile};
 use check::{Checked, CheckedEntry};
 use derive::driver::{
-    self, Derived, Recipe, Retry, SecuredPoint, Step, Vigilance, derive, derive_proved_at, prove_at,
+    self, Derived, Recipe, Retry, Secured, Step, Vigilance, derive, derive_proved_at, prove_at,
 };
 use ir::edit::ActionLog;
 use ir::{Func, Function, Module, Point};
@@ -146,8 +146,9 @@ impl TierVersion {
             Pair::new(points, BTreeSet::new())
         };
         let made = prove_at(module, base, &self.derived, Level::Avail, asked, observer);
-        self.dropped.extend(made.entries.forward.missing.rejected().map(|(point, _)| point));
-        let mapping = Arc::new(made.entries.forward.mapping);
+        let entries = made.into_highest().before;
+        self.dropped.extend(entries.missing.rejected().map(|(point, _)| point));
+        let mapping = Arc::new(entries.mapping);
         if is_whole {
             self.headers = Some(Arc::clone(&mapping));
         }
@@ -317,13 +318,13 @@ impl<O: Observer> Compiler<O> {
         let recipe = Recipe { pipeline: &self.pipeline, vigilance, levels, retry };
         let steps = &mut self.observer.steps();
         let secured = derive_proved_at(place.module, place.base, &recipe, at, steps);
-        let Some(SecuredPoint { derived, made, given_up }) = secured else { return Ok(None) };
-        self.observer.given_up(place.func, &given_up);
+        let Some(Secured { derived, proved, retried }) = secured else { return Ok(None) };
+        self.observer.given_up(place.func, &retried.given_up);
         let better =
             TierVersion { is_entered: true, is_retried: true, ..TierVersion::new(derived) };
         self.versions.insert(place.key(), better);
         self.compile(place)?;
-        Ok(Some(Arc::new(made.entries.forward.mapping)))
+        Ok(Some(Arc::new(proved.into_highest().before.mapping)))
     }
 
     /// The continuation of an entry, compiled at the first request.

@@ -18,7 +18,7 @@ use osier::exchange::{
     self, EntryVerdict, Exported, ExportedFunction, InlinedVerdicts, ReadError, recheck,
     recheck_copy,
 };
-use osier::inlining::{CalleeLandings, NotInlined, PassPlan, inline_in_steps};
+use osier::inlining::{CalleeLandings, NotInlined, PassPlan, inline};
 use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
 use osr::Level;
 use passes::{Callers, Pipeline};
@@ -207,8 +207,8 @@ fn check_own(args: &Args, loaded: &Loaded, selected: &Selected<'_>) -> Result<()
     let landings = CalleeLandings::new(module, plan);
     let funcs = funcs(selected);
     let work = |base: &Function, stopwatch: &mut Stopwatch| {
-        match inline_in_steps(module, funcs[base.name()], plan, &landings, stopwatch) {
-            Ok((made, steps)) => CheckedFunction {
+        match inline(module, funcs[base.name()], plan, &landings, stopwatch) {
+            Ok(made) => CheckedFunction {
                 name: base.name().to_owned(),
                 checked: made.all_checked(),
                 refused: made.retried.refused,
@@ -218,7 +218,7 @@ fn check_own(args: &Args, loaded: &Loaded, selected: &Selected<'_>) -> Result<()
                     .without
                     .clone()
                     .or_else(|| (plan.retry.rewrites > 0).then(|| made.all_checked())),
-                verdicts: args.verdicts.then(|| EntryVerdict::of_inlined(&made, &steps)),
+                verdicts: args.verdicts.then(|| EntryVerdict::of_inlined(&made)),
                 ..CheckedFunction::default()
             },
             Err(NotInlined::NoCall) => own(&plan.first, base, stopwatch),

@@ -18,7 +18,7 @@ use osier::explain::{
     AssumptionQuestion, Question, assumption_text, explain as answer, explain_assumption,
     explain_inlined, test_blame, text,
 };
-use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
+use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
 use osier::schema::{Explanation, PointAnswer, SCHEMA, SpeculationExplanation};
 use osier::speculate::suggest;
 use osr::Level;
@@ -187,10 +187,10 @@ fn inlining(
     let module = &loaded.module;
     let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
-    let made = inline_in_steps(module, func, plan, &landings, &mut NoObserver);
+    let made = inline(module, func, plan, &landings, &mut NoObserver);
     // The plan inlines calls, and a copy that the checker rejects is a bug of ours.
-    let (made, steps) = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
-    let answers = explain_inlined(module, &made, &steps, args.question(source))
+    let made = made.unwrap_or_else(|why| panic!("@{}: {why}", args.func));
+    let answers = explain_inlined(module, &made, args.question(source))
         .map_err(|error| CommandFailure::input(format!("{}: {error}", AtName(&args.func))))?;
     let calls = Some(made.copies.instances().len() as u64 - 1);
     let explanation = args.explanation(loaded, source, func, plan.names(), answers);

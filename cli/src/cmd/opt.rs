@@ -13,7 +13,7 @@ use ir::text::{AtName, print_function, print_module};
 use ir::{Func, Function, Module};
 use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_proved};
 use osier::exchange::{self, WrittenCopy};
-use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline_in_steps};
+use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
 use osier::listing;
 use osier::source::Lines;
 use osr::{Level, VersionTree};
@@ -133,8 +133,8 @@ fn inlined(
             text += &emitted(args, &plan.first, module, lines, base);
             continue;
         }
-        let made = inline_in_steps(module, *func, plan, &landings, &mut NoObserver);
-        let (made, steps) = match made {
+        let made = inline(module, *func, plan, &landings, &mut NoObserver);
+        let made = match made {
             Ok(made) => made,
             Err(why @ NotInlined::NoCall) => {
                 text += &format!("func {}: {why}\n", AtName(base.name()));
@@ -153,7 +153,7 @@ fn inlined(
                 // Frames of the function itself have the proof of its own pair.
                 let inlined = made.copies.instances()[1..].iter().map(|one| one.func);
                 landed.extend(inlined.filter(|callee| callee != func));
-                exchange::write_copy(&mut text, module, &WrittenCopy::of(*func, &made, &steps));
+                exchange::write_copy(&mut text, module, &WrittenCopy::of(*func, &made));
             }
         }
     }
@@ -211,8 +211,8 @@ fn emitted(
         Emit::Mapping => {
             let mut text = String::new();
             let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();
-            for made in &proved.levels {
-                let mappings = [&made.forward, &made.backward].map(|m| (&*m.mapping, &m.facts));
+            for (_, made) in &proved.levels {
+                let mappings = [&made.before, &made.after].map(|m| (&*m.mapping, &m.facts));
                 let versions = [base, &derived.function];
                 exchange::write(&mut text, versions, &left_out, &proved.certificate, mappings);
             }

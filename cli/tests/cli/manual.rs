@@ -87,8 +87,8 @@ impl Example {
     /// The first divergence that the state oracle finds when an entry assigns another value to
     /// `v3`: the damage of [`refuted`].
     fn diverging(&self) -> String {
-        let maps = &self.certified.levels[0];
-        let mut forward = Mapping::clone(&maps.forward.mapping);
+        let maps = self.certified.highest();
+        let mut forward = Mapping::clone(&maps.before.mapping);
         let is_computed = |a: &Assign| matches!(a.from, Operand::Step(_));
         let found = forward.entries().find(|(_, entry)| entry.assigns.iter().any(is_computed));
         let (point, mut wrong) = found.map(|(p, e)| (p, e.clone())).expect("an entry with a step");
@@ -109,7 +109,7 @@ impl Example {
             after: &self.optimized,
             anchors: &anchors,
             forward: &forward,
-            backward: &maps.backward.mapping,
+            backward: &maps.after.mapping,
             copies: None,
         };
         let mut oracle = Oracle::new(&self.module, &[pair], OracleOptions::default())
@@ -122,7 +122,7 @@ impl Example {
     /// The base version with a flag at a point, which hands over the values that the entry there
     /// requires.
     fn instrumented(&self, place: &str) -> String {
-        let up = &self.certified.levels[0].forward.mapping;
+        let up = &self.certified.levels[0].1.before.mapping;
         let point = PointSpec::of_entry(up, self.point(place), Condition::Flag);
         let made = instrument(&self.base, &[point.expect("an entry")]).expect("a right point");
         print_function(&self.module, &made.function)
@@ -130,7 +130,7 @@ impl Example {
 
     /// The continuation of the entry at a point of the base version.
     fn continuation(&self, place: &str) -> String {
-        let up = &self.certified.levels[0].forward.mapping;
+        let up = &self.certified.levels[0].1.before.mapping;
         let entry = up.checked_entry(self.point(place)).expect("an entry");
         let made = continuation("continuation", &self.base, &[&self.optimized], entry);
         print_function(&self.module, &made.expect("a right entry").function)

@@ -233,22 +233,22 @@ fn fate(
     at: Option<SourcePoint>,
 ) -> Fate {
     let Some((side, point)) = at else { return Fate::Gone };
-    let SynthesizedMapping { mapping, unmapped, .. } = match side {
+    let SynthesizedMapping { mapping, missing, .. } = match side {
         Side::Before => &made.forward,
         Side::After => &made.backward,
     };
     if mapping.entry(point).is_some() {
         return Fate::Entry;
     }
-    let Ok(found) = unmapped.binary_search_by_key(&point, |unmapped| unmapped.point) else {
+    let Ok(found) = missing.binary_search_by_key(&point, |missing| missing.point) else {
         return Fate::Gone;
     };
-    let unmapped = &unmapped[found];
+    let missing = missing[found];
     let actions = derived.log.actions();
     let mut rewrites = BTreeSet::new();
-    let mut suspects = pair.suspects(side, unmapped);
+    let mut suspects = pair.suspects(side, missing);
     suspects.retain(|action| rewrites.insert(actions[*action].origin().rewrite()));
-    Fate::Lacks { reason: unmapped.reason, suspects }
+    Fate::Lacks { reason: missing.why.reason, suspects }
 }
 
 /// The items without repetitions: each item stays at its first place.

@@ -13,14 +13,14 @@ mod regions;
 mod retry;
 mod states;
 
-pub use missing::{Missing, MissingPoints, UNPROVED};
-pub use prove::{CheckCounts, Proved, ProvedLevel, ProvedMapping, ProvedPoints, prove, prove_at};
+pub use missing::{Missing, MissingPoints, UNPROVED, Why};
+pub use prove::{CheckCounts, Proved, ProvedMapping, prove, prove_at};
+pub(crate) use prove_graph::mapping_between;
 pub use prove_graph::{NO_LOG, ProvedGraph, VersionPoints, prove_graph, prove_graph_at};
-pub use regions::{EnteredRegion, ProvedRegions, prove_regions};
-pub(crate) use retry::{GiveUp, is_lost};
+pub use regions::{EnteredRegion, prove_regions};
+pub(crate) use retry::rewrites_to_omit;
 pub use retry::{
-    GivenUp, Recipe, Retried, Retry, Secured, SecuredPoint, derive_proved, derive_proved_at,
-    derive_without,
+    GivenUp, Recipe, Retried, Retry, Secured, derive_proved, derive_proved_at, derive_without,
 };
 pub use states::{SecuredStates, StatePointError, StatePoints, derive_with_states};
 

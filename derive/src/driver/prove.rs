@@ -6,9 +6,7 @@ use certify::Certifier;
 use check::verdict::{Options, Verdict};
 use check::{Accepted, Checked, UnprovedAnchor, relate};
 use ir::{Function, Module, Point};
-use osr::{
-    Level, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize_at, synthesize_levels,
-};
+use osr::{Level, Obstacle, Synthesis, VersionPair, synthesize_at, synthesize_levels};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::{Certificate, MappingFacts};
 use transition::mapping::Mapping;
@@ -86,34 +84,13 @@ impl CheckCounts {
     }
 }
 
-/// The mappings in both directions at one level.
-#[derive(Clone, Debug)]
-pub struct ProvedLevel {
-    /// The level.
-    pub level: Level,
-    /// From the base to the derived version.
-    pub forward: ProvedMapping,
-    /// From the derived version to the base.
-    pub backward: ProvedMapping,
-}
-
-impl ProvedLevel {
-    /// The mapping whose entries leave the version on this side.
-    pub fn of(&self, from: Side) -> &ProvedMapping {
-        match from {
-            Side::Before => &self.forward,
-            Side::After => &self.backward,
-        }
-    }
-}
-
 /// The mappings between two versions at several levels, and the certificate that they share.
 #[derive(Clone, Debug)]
 pub struct Proved {
     /// The certificate.
     pub certificate: Certificate,
-    /// The requested levels, lowest first.
-    pub levels: Vec<ProvedLevel>,
+    /// The requested levels, lowest first. The forward mapping leaves the version before.
+    pub levels: Vec<(Level, Pair<ProvedMapping>)>,
     /// The anchors at which the versions are not proved alike. The checker drops the entries at
     /// points from which, or to which, a run passes such an anchor. `explain::unproved` describes
     /// the anchors.
@@ -124,11 +101,30 @@ impl Proved {
     /// Counts of the verdicts on all entries of all levels, dropped ones included.
     pub fn checked(&self) -> CheckCounts {
         let mut checked = CheckCounts::default();
-        for made in &self.levels {
-            checked.merge(&made.forward.checked());
-            checked.merge(&made.backward.checked());
-        }
+        let mappings = self.levels.iter().flat_map(|(_, made)| made.iter());
+        mappings.for_each(|made| checked.merge(&made.checked()));
         checked
+    }
+
+    /// The mappings at a level. `None` if the level was not requested.
+    pub fn at(&self, level: Level) -> Option<&Pair<ProvedMapping>> {
+        self.levels.iter().find(|(of, _)| *of == level).map(|(_, made)| made)
+    }
+
+    /// The mappings at the highest level.
+    ///
+    /// # Panics
+    /// If no level was requested.
+    pub fn highest(&self) -> &Pair<ProvedMapping> {
+        &self.levels.last().expect("a level was requested").1
+    }
+
+    /// As [`Proved::highest`], by value.
+    ///
+    /// # Panics
+    /// If no level was requested.
+    pub fn into_highest(mut self) -> Pair<ProvedMapping> {
+        self.levels.pop().expect("a level was requested").1
     }
 }
 
@@ -154,19 +150,7 @@ pub fn prove(
     judged(module, &pair, made, observer)
 }
 
-/// The entries at some points, and the certificate that proves them.
-#[derive(Clone, Debug)]
-pub struct ProvedPoints {
-    /// The certificate.
-    pub certificate: Certificate,
-    /// The entries in both directions.
-    pub entries: ProvedLevel,
-    /// See [`Proved::unproved`].
-    pub unproved: Vec<UnprovedAnchor>,
-}
-
-/// Makes the entries at some points alone, at one level, and keeps the entries that the checker
-/// accepts. `asked` returns the points: of the base under [`Side::Before`], of the derived version
+/// Like [`prove()`], for the entries at some points alone, at one level. `asked` returns the points: of the base under [`Side::Before`], of the derived version
 /// under [`Side::After`] (see [`synthesize_at`]).
 ///
 /// Only the returned entries are armed for each other: live+ counts their required values alone. An
@@ -186,16 +170,13 @@ pub fn prove_at(
     level: Level,
     asked: impl FnOnce(&VersionPair<'_>) -> Pair<BTreeSet<Point>>,
     observer: &mut dyn Observer,
-) -> ProvedPoints {
+) -> Proved {
     observer.begin(Some(Step::Map));
     let pair = VersionPair::new(base, &derived.function, &derived.log)
         .expect("the log leads to the version derived")
         .in_module(module);
     let made = synthesize_at(&pair, level, &asked(&pair));
-    let Proved { certificate, mut levels, unproved } =
-        judged(module, &pair, vec![(level, made)], observer);
-    let entries = levels.pop().expect("one level was made");
-    ProvedPoints { certificate, entries, unproved }
+    judged(module, &pair, vec![(level, made)], observer)
 }
 
 /// Makes the certificate of a pair without mappings, and judges the pair as a whole.
@@ -240,52 +221,38 @@ fn judged(
     observer.begin(Some(Step::Check));
     let relation = relate(module, common.versions, &certificate, Options::default());
     let levels = made.into_iter().zip(facts).map(|((level, made), facts)| {
-        let Synthesis { forward, backward } = made;
-        let (forward, ahead) = split(forward);
-        let (backward, back) = split(backward);
-        let accepted = check::accept(&relation, Pair::new(forward, backward), facts);
-        let is_dead = |side: Side, point: Point| {
-            relation.as_ref().is_ok_and(|relation| relation.is_unreachable(side, point))
-        };
-        ProvedLevel {
-            level,
-            forward: proved(accepted.before, ahead, |point| is_dead(Side::Before, point)),
-            backward: proved(accepted.after, back, |point| is_dead(Side::After, point)),
-        }
+        let mut made = Pair::new(made.forward, made.backward);
+        let obstacles = made.as_mut().map(|made| std::mem::take(&mut made.missing));
+        let points = made.as_ref().map(|made| (made.points, made.unreachable));
+        let accepted = check::accept(&relation, made.map(|made| made.mapping), facts);
+        let ways = Pair::from(Side::BOTH).zip(accepted).zip(points.zip(obstacles));
+        let proved = ways.map(|((side, accepted), ((points, unreachable), obstacles))| {
+            let relation = relation.as_ref();
+            let is_dead =
+                |point| relation.is_ok_and(|relation| relation.is_unreachable(side, point));
+            proved(accepted, points, unreachable, obstacles, is_dead)
+        });
+        (level, proved)
     });
-    let levels: Vec<ProvedLevel> = levels.collect();
+    let levels = levels.collect();
     let unproved = relation.map_or_else(|_| Vec::new(), |relation| relation.unproved().to_vec());
     observer.begin(None);
     Proved { certificate, levels, unproved }
 }
 
-/// The points of a synthesized mapping.
-struct SynthesizedPoints {
-    /// All points of the source version, or the requested points.
-    count: usize,
-    unreachable: usize,
-    /// The points without an entry.
-    unmapped: Vec<Unmapped>,
-}
-
-fn split(made: SynthesizedMapping) -> (Mapping, SynthesizedPoints) {
-    let SynthesizedMapping { mapping, points: count, unreachable, unmapped } = made;
-    (mapping, SynthesizedPoints { count, unreachable, unmapped })
-}
-
 /// An accepted mapping with its points without an entry. `is_dead` says whether the checker has
 /// proved a point unreachable: no entry is lost there, even if synthesis found one.
 fn proved(
-    accepted: Accepted,
-    points: SynthesizedPoints,
+    Accepted { mapping, facts, mut rejected }: Accepted,
+    points: usize,
+    unreachable: usize,
+    mut obstacles: Vec<osr::Missing<Obstacle>>,
     is_dead: impl Fn(Point) -> bool,
 ) -> ProvedMapping {
-    let Accepted { mapping, facts, mut rejected } = accepted;
-    let SynthesizedPoints { count: points, unreachable, mut unmapped } = points;
-    let found = rejected.len() + unmapped.len();
+    let found = rejected.len() + obstacles.len();
     rejected.retain(|(point, _)| !is_dead(*point));
-    unmapped.retain(|unmapped| !is_dead(unmapped.point));
-    let unreachable = unreachable + found - rejected.len() - unmapped.len();
-    let missing = MissingPoints::new(unmapped, rejected);
+    obstacles.retain(|missing| !is_dead(missing.point));
+    let unreachable = unreachable + found - rejected.len() - obstacles.len();
+    let missing = MissingPoints::new(obstacles, rejected);
     ProvedMapping { mapping, facts, points, unreachable, missing }
 }

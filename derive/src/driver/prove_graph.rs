@@ -1,8 +1,8 @@
 //! Reduces a version graph to the entries that the checker accepts, and seals its mappings.
 
-use super::{CheckCounts, Observer, Step};
+use super::{CheckCounts, Missing, MissingPoints, Observer, ProvedMapping, Step, Why};
 use certify::Certifier;
-use check::verdict::{Options, Verdict};
+use check::verdict::Options;
 use check::{Accepted, Checked, LivePoints, accept_armed, compose, relate};
 use ir::{Module, Point};
 use osr::{Edge, EdgeOrigin, Version, VersionGraph, VersionPair};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::certificate::MappingFacts;
 use transition::mapping::Mapping;
-use transition::{Pair, Side};
+use transition::{Pair, Refusal, Side};
 
 /// The reason for dropped entries between versions of which neither was derived from the other.
 /// Without a log between the versions, they have no certificate. Composed edges need no
@@ -18,17 +18,16 @@ use transition::{Pair, Side};
 pub const NO_LOG: &str = "no-log";
 
 /// The mappings of a version graph under seal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProvedGraph {
     /// Counts of the verdicts on the entries of built and inserted edges.
     pub counts: CheckCounts,
     /// By index of the edge in [`VersionGraph::edges`]: its accepted entries, the only entries that
-    /// the edge keeps. Each mapping was accepted with all mappings of the graph armed, so a run may
-    /// take these edges one after the other ([`Checked`]).
-    pub mappings: Vec<Checked<Mapping>>,
-    /// By index of built and inserted edges: the points whose entry the checker did not accept,
-    /// ascending, with its verdicts. Unreachable points are omitted.
-    pub rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
+    /// the edge keeps, and the points without an entry. Each mapping was accepted with all mappings
+    /// of the graph armed, so a run may take these edges one after the other ([`Checked`]). A
+    /// composed mapping has no facts. Its points lack an entry because the first edge of the path
+    /// lacks one, or because the entries do not compose.
+    pub mappings: Vec<ProvedMapping>,
     /// By version: the points that the checker has proved unreachable. Missing entries there are
     /// not counted, since no run needs them.
     pub unreachable: VersionPoints,
@@ -39,21 +38,6 @@ pub struct ProvedGraph {
 
 /// Points of versions.
 pub type VersionPoints = BTreeMap<Version, BTreeSet<Point>>;
-
-/// By index of the edge: the accepted mapping of a built or inserted edge. Two edges may join the
-/// same versions, so a pair of versions is no key
-/// (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
-type Own = BTreeMap<usize, Checked<Mapping>>;
-
-/// The results of the checker on a graph so far.
-#[derive(Default)]
-struct JudgedEdges {
-    own: Own,
-    counts: CheckCounts,
-    rejected: BTreeMap<usize, Vec<(Point, Verdict)>>,
-    unreachable: VersionPoints,
-    live: BTreeMap<Version, Checked<LivePoints>>,
-}
 
 /// Drops the entries of a graph that the checker does not accept, then composes the composed edges
 /// again from the accepted entries. A composed entry is correct if both parts are correct and the
@@ -81,61 +65,80 @@ pub fn prove_graph_at(
     asked: &VersionPoints,
     observer: &mut dyn Observer,
 ) -> ProvedGraph {
-    let mut judged = JudgedEdges::default();
+    let mut proved = ProvedGraph::default();
+    // By index of the edge. Two edges may join the same versions, so a pair of versions is no key
+    // (`an_edge_is_not_vouched_for_by_another_between_its_versions`).
+    let mut own: BTreeMap<usize, ProvedMapping> = BTreeMap::new();
     let is_own = |e: &&Edge| !matches!(e.origin, EdgeOrigin::Composed { .. });
     let ends: BTreeSet<(Version, Version)> =
         graph.edges().iter().filter(is_own).map(|e| (e.from.min(e.to), e.from.max(e.to))).collect();
     for (before, after) in ends {
-        judge_pair(module, graph, before, after, &mut judged, asked, observer);
+        own.extend(judge_pair(module, graph, [before, after], asked, &mut proved, observer));
     }
-    let JudgedEdges { mut own, counts, rejected, unreachable, live } = judged;
     graph.retain(|(index, _), point, _| {
-        own.get(&index).is_some_and(|mapping| mapping.entry(point).is_some())
+        own.get(&index).is_some_and(|made| made.mapping.entry(point).is_some())
     });
-    let mut mappings: Vec<Checked<Mapping>> = Vec::with_capacity(graph.edges().len());
     for (index, edge) in graph.edges().iter().enumerate() {
         let sealed = match &edge.origin {
-            EdgeOrigin::Composed { path, .. } => along(graph, &mappings, path),
+            EdgeOrigin::Composed { path, refused } => along(graph, &proved.mappings, path, refused),
             EdgeOrigin::Built { .. } | EdgeOrigin::Inserted => own.remove(&index),
         };
         // An edge without a log has no accepted entries.
-        let nothing = || Checked::nothing(edge.mapping.source(), edge.mapping.target());
-        mappings.push(sealed.unwrap_or_else(nothing));
+        let nothing = || ProvedMapping {
+            mapping: Checked::nothing(edge.mapping.source(), edge.mapping.target()),
+            facts: MappingFacts::default(),
+            points: 0,
+            unreachable: 0,
+            missing: MissingPoints::default(),
+        };
+        proved.mappings.push(sealed.unwrap_or_else(nothing));
     }
     observer.begin(None);
-    ProvedGraph { counts, mappings, rejected, unreachable, live }
+    proved
+}
+
+/// The mapping of the first edge between two versions.
+pub(crate) fn mapping_between<'p>(
+    graph: &VersionGraph<'_>,
+    proved: &'p [ProvedMapping],
+    ends: &[Version],
+) -> Option<&'p ProvedMapping> {
+    proved.get(graph.edges().iter().position(|edge| [edge.from, edge.to] == ends)?)
 }
 
 /// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
 /// first edge between consecutive versions. `sealed` are the mappings of the edges so far: a
-/// composed edge comes after the edges of its path.
+/// composed edge comes after the edges of its path. `refused` are the points at which the first edge
+/// has an entry and the path has none.
 fn along(
     graph: &VersionGraph<'_>,
-    sealed: &[Checked<Mapping>],
+    sealed: &[ProvedMapping],
     path: &[Version],
-) -> Option<Checked<Mapping>> {
-    let leg = |ends: &[Version]| {
-        let index = graph.edges().iter().position(|e| [e.from, e.to] == ends)?;
-        sealed.get(index)
-    };
-    let mut mapping = leg(path.get(..2)?)?.clone();
+    refused: &[(Point, Refusal)],
+) -> Option<ProvedMapping> {
+    let leg = |ends: &[Version]| mapping_between(graph, sealed, ends);
+    let first = leg(path.get(..2)?)?;
+    let mut mapping = first.mapping.clone();
     for ends in path[1..].windows(2) {
-        mapping = compose(&mapping, leg(ends)?).ok()?.mapping;
+        mapping = compose(&mapping, &leg(ends)?.mapping).ok()?.mapping;
     }
-    Some(mapping)
+    let refused =
+        refused.iter().map(|(point, why)| Missing { point: *point, why: Why::Refused(*why) });
+    let missing = first.missing.iter().copied().chain(refused).collect();
+    let ProvedMapping { points, unreachable, .. } = *first;
+    Some(ProvedMapping { mapping, facts: MappingFacts::default(), points, unreachable, missing })
 }
 
 /// Judges the built and inserted edges between two versions, in both directions. `before` is the
-/// older version.
+/// older version. Returns their accepted mappings, by index of the edge.
 fn judge_pair(
     module: &Module,
     graph: &VersionGraph<'_>,
-    before: Version,
-    after: Version,
-    judged: &mut JudgedEdges,
+    [before, after]: [Version; 2],
     asked: &VersionPoints,
+    judged: &mut ProvedGraph,
     observer: &mut dyn Observer,
-) {
+) -> Vec<(usize, ProvedMapping)> {
     observer.begin(Some(Step::Map));
     let tree = graph.tree();
     let versions = Pair::new(tree.function(before), tree.function(after));
@@ -158,7 +161,7 @@ fn judge_pair(
             checked.points += entries;
             *checked.dropped.entry(NO_LOG.to_owned()).or_default() += entries;
         }
-        return;
+        return Vec::new();
     }
     // Synthesis has read the log of a built edge.
     let common = graph.correspondence(before, after).unwrap_or_else(|| {
@@ -192,11 +195,11 @@ fn judge_pair(
             judged.unreachable.entry(version).or_default().extend(dead);
         }
     }
-    for (side, (index, edge), facts) in made {
+    let judge = |(side, (index, edge), facts): (Side, (usize, &Edge), MappingFacts)| {
         // The next transition of a run may use any edge from the target version, so the entry must
         // provide live+ with respect to all of them.
         let armed = armed_in(edge.to);
-        let Accepted { mapping, mut rejected, .. } =
+        let Accepted { mapping, facts, mut rejected } =
             accept_armed(&relation, side, edge.mapping.clone(), facts, &armed);
         let dead = judged.unreachable.get(&edge.from);
         rejected.retain(|(point, _)| dead.is_none_or(|dead| !dead.contains(point)));
@@ -204,7 +207,14 @@ fn judge_pair(
         checked.points += (mapping.len() + rejected.len()) as u64;
         checked.held += mapping.len() as u64;
         rejected.iter().for_each(|(_, verdict): &(Point, _)| checked.count(verdict));
-        judged.own.insert(index, mapping);
-        judged.rejected.insert(index, rejected);
-    }
+        let (points, unreachable, obstacles) = match &edge.origin {
+            EdgeOrigin::Built { points, unreachable, missing } => {
+                (*points, *unreachable, &missing[..])
+            }
+            _ => (mapping.len() + rejected.len(), 0, &[][..]),
+        };
+        let missing = MissingPoints::new(obstacles.iter().copied(), rejected);
+        (index, ProvedMapping { mapping, facts, points, unreachable, missing })
+    };
+    made.into_iter().map(judge).collect()
 }

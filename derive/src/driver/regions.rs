@@ -1,7 +1,7 @@
 //! Loops that run by themselves: the entries into regions of a derived version and out of these
 //! regions.
 
-use super::{Derived, Observer, ProvedPoints, prove_at};
+use super::{Derived, Observer, Proved, prove_at};
 use ir::loops::LoopForest;
 use ir::{Function, Module, Point};
 use osr::{Level, LoopRegion, VersionPair, synthesize_at};
@@ -18,19 +18,10 @@ pub struct EnteredRegion {
     pub cut: Vec<Point>,
 }
 
-/// The regions of a derived version, and the entries between them and the base.
-#[derive(Debug)]
-pub struct ProvedRegions {
-    /// The entries, which are armed for each other: a run may go from loop to loop.
-    pub points: ProvedPoints,
-    /// By point of the base: the region in which its entry lands. Only points with an accepted
-    /// entry into a loop.
-    pub regions: BTreeMap<Point, EnteredRegion>,
-}
-
 /// Makes the entries from a base at some points, such as its loop headers, into the loops of the
 /// derived version, and the entries behind these loops back to the base. The checker judges all of
-/// them.
+/// them. They are armed for each other: a run may go from loop to loop. Also returns the region in
+/// which each accepted entry into a loop lands, by point of the base.
 ///
 /// Cost: one [`prove_at`], after one synthesis that finds the landing points.
 ///
@@ -43,7 +34,7 @@ pub fn prove_regions(
     level: Level,
     at: BTreeSet<Point>,
     observer: &mut dyn Observer,
-) -> ProvedRegions {
+) -> (Proved, BTreeMap<Point, EnteredRegion>) {
     let version = &derived.function;
     let mut landed = BTreeMap::new();
     let asked = |pair: &VersionPair<'_>| {
@@ -60,13 +51,13 @@ pub fn prove_regions(
         let exits = landed.values().flat_map(|region: &LoopRegion| region.exit_points(version));
         Pair::new(landed.keys().copied().collect(), exits.collect())
     };
-    let points = prove_at(module, base, derived, level, asked, observer);
-    let (up, down) = (&points.entries.forward.mapping, &points.entries.backward.mapping);
+    let proved = prove_at(module, base, derived, level, asked, observer);
+    let Pair { before: up, after: down } = proved.highest().as_ref().map(|way| &way.mapping);
     let accepted = landed.into_iter().filter(|(at, _)| up.has_entry(*at));
     let regions = accepted.map(|(at, region)| {
         let cut = region.cut(version, |point| down.has_entry(point));
         (at, EnteredRegion { region, cut })
     });
     let regions = regions.collect();
-    ProvedRegions { points, regions }
+    (proved, regions)
 }

@@ -8,15 +8,14 @@ mod search;
 
 use super::prove::prove_pair;
 use super::{
-    CheckCounts, Derived, Observer, Proved, ProvedPoints, Step, Vigilance, derive_within, prove,
+    CheckCounts, Derived, NoObserver, Observer, Proved, Step, Vigilance, derive_within, prove,
     prove_at,
 };
 use ir::edit::Fuel;
-use ir::{Function, Module, Point};
+use ir::{Function, Module, Point, Value};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
 use search::ProbeScope;
-pub(crate) use search::is_lost;
 pub(super) use search::{Answer, RewriteSearch};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -105,6 +104,9 @@ pub(crate) fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> 
 pub struct Retried {
     /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
     pub given_up: Vec<GivenUp>,
+    /// The values of the base that count as used in the version, because a frame state alone names
+    /// them ([`super::derive_with_states`]).
+    pub kept: BTreeSet<Value>,
     /// The number of announced rewrites that the driver omitted.
     pub refused: u64,
     /// The number of rewrites that the passes of the whole pipeline announced.
@@ -139,13 +141,34 @@ impl<'a> Recipe<'a> {
 
 /// A version and its proved mappings.
 #[derive(Clone, Debug)]
-pub struct Secured {
+pub struct Secured<P = Proved> {
     /// The version.
     pub derived: Derived,
     /// The mappings between the base and the version.
-    pub proved: Proved,
+    pub proved: P,
     /// The rewrites that the version lacks for the sake of entries.
     pub retried: Retried,
+}
+
+impl<P> Secured<P> {
+    /// The version without the rewrites that a search gives up, if `lost` is less then. Otherwise
+    /// the version as it is.
+    pub(super) fn or_without(
+        self,
+        retried: Retried,
+        without: impl FnOnce(&[GivenUp]) -> Secured<P>,
+        lost: impl Fn(&P) -> usize,
+    ) -> Secured<P> {
+        if retried.given_up.is_empty() {
+            return Secured { retried, ..self };
+        }
+        let fewer = without(&retried.given_up);
+        if lost(&fewer.proved) < lost(&self.proved) {
+            let refused = fewer.retried.refused;
+            return Secured { retried: Retried { refused, ..retried }, ..fewer };
+        }
+        Secured { retried: Retried { given_up: Vec::new(), ..retried }, ..self }
+    }
 }
 
 /// Runs a pipeline over one function and makes the mappings between the base and the version, as
@@ -172,76 +195,46 @@ pub fn derive_proved(
     observer: &mut dyn Observer,
 ) -> Secured {
     let Recipe { pipeline, vigilance, levels, retry } = *recipe;
-    let mut fuel = Fuel::UNLIMITED;
-    let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let proved = prove(module, base, &derived, levels, observer);
-    let without = (retry.rewrites > 0).then(|| proved.checked());
-    let announced = fuel.planned();
-    let whole = Retried { announced, without, ..Retried::default() };
-    let first = proved.levels.last().map(|made| (made.level, Answer::of_level(made)));
+    let make = |given_up: &[GivenUp], observer: &mut dyn Observer| {
+        let mut fuel = Fuel::UNLIMITED.without(numbers(given_up));
+        let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
+        let proved = prove(module, base, &derived, levels, observer);
+        let (announced, refused) = (fuel.planned(), fuel.refused());
+        Secured { derived, proved, retried: Retried { announced, refused, ..Retried::default() } }
+    };
+    let mut made = make(&[], observer);
+    made.retried.without = (retry.rewrites > 0).then(|| made.proved.checked());
+    let first = levels.last().map(|level| (*level, Answer::of(&made.proved)));
     let lossy = first.filter(|(_, answer)| answer.drops() && retry.rewrites > 0);
-    let Some((level, first)) = lossy else {
-        return Secured { derived, proved, retried: whole };
-    };
+    let Some((level, first)) = lossy else { return made };
     observer.begin(Some(Step::Retry));
-    let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
-        ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
-        ProbeScope::Entries => {
-            let proved = prove(module, made, derived, &[level], &mut super::NoObserver);
-            Answer::of_level(&proved.levels[0])
-        }
-    };
-    let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
-    let given_up = search.run(first, announced);
+    let ask =
+        question(module, |made, derived| prove(module, made, derived, &[level], &mut NoObserver));
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &ask);
+    let given_up = search.run(first, made.retried.announced);
     let (probes, work) = (search.probes(), search.work());
-    let retried = Retried { given_up, probes, work, ..whole };
+    let retried = Retried { given_up, probes, work, ..made.retried.clone() };
     observer.begin(None);
-    if retried.given_up.is_empty() {
-        return Secured { derived, proved, retried };
-    }
-    let mut fuel = Fuel::UNLIMITED.without(numbers(&retried.given_up));
-    let fewer = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let better = prove(module, base, &fewer, levels, observer);
-    // The search judged the highest level alone; `better` also judges the lower levels.
-    if missing(&better) < missing(&proved) {
-        let retried = Retried { refused: fuel.refused(), ..retried };
-        Secured { derived: fewer, proved: better, retried }
-    } else {
-        Secured { derived, proved, retried: Retried { given_up: Vec::new(), ..retried } }
-    }
+    // The search judges the highest level alone, and `make` the lower levels, too.
+    let lost = |proved: &Proved| Answer::of(proved).missing();
+    made.or_without(retried, |given_up| make(given_up, observer), lost)
 }
 
-/// The search for rewrites to give up in one of several steps, after the checker has dropped
-/// entries of the step. The caller makes the versions.
-pub(crate) struct GiveUp<'a> {
-    /// The module.
-    pub(crate) module: &'a Module,
-    /// The version before the step.
-    pub(crate) base: &'a Function,
-    /// The passes of the step.
-    pub(crate) pipeline: &'a Pipeline,
-    /// The bounds.
-    pub(crate) retry: Retry,
-}
-
-impl GiveUp<'_> {
-    /// The rewrites to omit, and the number of versions that the search made and judged. No
-    /// rewrites if the checker drops no entry, or if the search finds no better version within its
-    /// bounds.
-    pub(crate) fn find(&self) -> (Vec<GivenUp>, u64) {
-        let GiveUp { module, base, pipeline, retry } = *self;
-        let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
-            ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
-            ProbeScope::Entries => {
-                let levels = [Level::Avail];
-                let proved = prove(module, made, derived, &levels, &mut super::NoObserver);
-                Answer::of_level(&proved.levels[0])
-            }
-        };
-        let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
-        let given_up = search.run_whole();
-        (given_up, search.probes())
-    }
+/// The rewrites to omit in one of several steps, after the checker has dropped entries of the step,
+/// and the number of versions that the search made and judged. `base` is the version before the
+/// step, `pipeline` the passes of the step. No rewrites if the checker drops no entry, or if the
+/// search finds no better version within its bounds.
+pub(crate) fn rewrites_to_omit(
+    module: &Module,
+    base: &Function,
+    pipeline: &Pipeline,
+    retry: Retry,
+) -> (Vec<GivenUp>, u64) {
+    let ask = question(module, |made, derived| {
+        prove(module, made, derived, &[Level::Avail], &mut NoObserver)
+    });
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &ask);
+    (search.run_whole(), search.probes())
 }
 
 /// Runs a pipeline over one function and omits some rewrites, given by number. This repeats the
@@ -267,18 +260,7 @@ pub fn derive_without(
     derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
 }
 
-/// A version with an accepted entry at a point of the base.
-#[derive(Clone, Debug)]
-pub struct SecuredPoint {
-    /// The version.
-    pub derived: Derived,
-    /// The entries at the requested points.
-    pub made: ProvedPoints,
-    /// The rewrites that the version lacks.
-    pub given_up: Vec<GivenUp>,
-}
-
-/// Makes a version with an accepted entry at one point of the base, after the checker has dropped
+/// Makes a version with an accepted entry at one point of the base, and with this entry alone, after the checker has dropped
 /// this entry for the whole pipeline's version. `None` if the search finds no such version within
 /// its bounds. Each probe makes the entry at this point alone ([`prove_at`]).
 ///
@@ -290,33 +272,38 @@ pub fn derive_proved_at(
     recipe: &Recipe<'_>,
     at: Point,
     observer: &mut dyn Observer,
-) -> Option<SecuredPoint> {
+) -> Option<Secured> {
     let Recipe { pipeline, vigilance, levels, retry } = *recipe;
     let level = *levels.last()?;
     let asked = |_: &VersionPair<'_>| Pair::new(BTreeSet::from([at]), BTreeSet::new());
     observer.begin(Some(Step::Retry));
-    let answer = |made: &Function, derived: &Derived, scope: ProbeScope| match scope {
-        ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
-        ProbeScope::Entries => {
-            let made =
-                prove_at(module, made, derived, level, asked, &mut super::NoObserver).entries;
-            Answer::of_level(&made)
-        }
-    };
-    let mut search = RewriteSearch::new(module, base, pipeline, retry, &answer);
+    let ask = question(module, |made, derived| {
+        prove_at(module, made, derived, level, asked, &mut NoObserver)
+    });
+    let mut search = RewriteSearch::new(module, base, pipeline, retry, &ask);
     let given_up = search.run_whole();
+    let (probes, work) = (search.probes(), search.work());
     observer.begin(None);
     if given_up.is_empty() {
         return None;
     }
     let mut fuel = Fuel::UNLIMITED.without(numbers(&given_up));
     let derived = derive_within(module, base, pipeline, vigilance, &mut fuel, observer);
-    let made = prove_at(module, base, &derived, level, asked, observer);
-    made.entries.forward.mapping.entry(at)?;
-    Some(SecuredPoint { derived, made, given_up })
+    let proved = prove_at(module, base, &derived, level, asked, observer);
+    proved.highest().before.mapping.entry(at)?;
+    let refused = fuel.refused();
+    let retried = Retried { given_up, refused, probes, work, ..Retried::default() };
+    Some(Secured { derived, proved, retried })
 }
 
-/// The number of reachable points without an accepted entry at the highest level.
-fn missing(proved: &Proved) -> usize {
-    proved.levels.last().map_or(0, |made| Answer::of_level(made).missing())
+/// The question of a search: whether the pair as a whole is proved, or which entries the checker
+/// drops of the ones that `prove` makes.
+fn question<'a>(
+    module: &'a Module,
+    prove: impl Fn(&Function, &Derived) -> Proved + 'a,
+) -> impl Fn(&Function, &Derived, ProbeScope) -> Answer + 'a {
+    move |made, derived, scope| match scope {
+        ProbeScope::Pair => Answer::of_pair(prove_pair(module, made, derived)),
+        ProbeScope::Entries => Answer::of(&prove(made, derived)),
+    }
 }

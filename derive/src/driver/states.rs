@@ -6,22 +6,20 @@
 //! useful only with an entry back to the base at each such trap that it still reaches. So the
 //! driver makes entries at these points alone, and gives up the rewrites that lose such an entry.
 
-use super::prove_graph::{ProvedGraph, prove_graph};
-use super::retry::{Answer, RewriteSearch, is_lost};
+use super::prove_graph::prove_graph;
+use super::retry::{Answer, RewriteSearch};
 use super::{
-    Derived, GivenUp, Missing, MissingPoints, NoObserver, Observer, Recipe, Retried, Step,
+    Derived, GivenUp, NoObserver, Observer, ProvedMapping, Recipe, Retried, Secured, Step,
     derive_within,
 };
-use check::Checked;
 use ir::decided::Decided;
 use ir::edit::{ActionLog, Fuel};
 use ir::{
     Effects, FrameState, FrameStateError, FrameStates, Function, Module, Point, Value, ValueDef,
 };
-use osr::{EdgeOrigin, Level, VersionGraph, VersionTree};
+use osr::{Level, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
-use transition::Demand;
-use transition::mapping::Mapping;
+use transition::{Demand, Pair};
 
 /// The points of a base at which runs change between an embedder's interpreter and a version.
 #[derive(Clone, Copy, Debug)]
@@ -38,25 +36,20 @@ pub struct StatePoints<'a> {
     pub exits: &'a BTreeSet<Point>,
 }
 
-/// A version, the mappings between the version and the base, and the points without an entry.
-#[derive(Clone, Debug)]
-pub struct SecuredStates {
-    /// The version.
-    pub derived: Derived,
+/// A version, and its mappings from the base and back.
+pub type SecuredStates = Secured<Pair<ProvedMapping>>;
+
+impl SecuredStates {
     /// From the base, at the entrances.
-    pub up: Checked<Mapping>,
-    /// Back to the base, at the exits.
-    pub down: Checked<Mapping>,
-    /// The reachable exits with an entry, ascending. The embedder places OSR points there.
-    pub exits: Vec<Point>,
-    /// The entrances without an entry.
-    pub missing_entrances: MissingPoints,
-    /// The reachable exits without an entry back.
-    pub missing_exits: MissingPoints,
-    /// The values of the base that count as used in the version, because a state alone names them.
-    pub kept: BTreeSet<Value>,
-    /// The rewrites that the version lacks.
-    pub retried: Retried,
+    pub fn up(&self) -> &ProvedMapping {
+        &self.proved.before
+    }
+
+    /// Back to the base, at the reachable exits. The embedder places OSR points at the exits with an
+    /// entry.
+    pub fn down(&self) -> &ProvedMapping {
+        &self.proved.after
+    }
 }
 
 /// The most rounds that keep further values: after each round, passes may lose other values.
@@ -128,22 +121,23 @@ pub fn derive_with_states(
 ) -> Result<SecuredStates, StatePointError> {
     points.check(base)?;
     let deriver = StateDeriver { module, base, points, recipe };
-    let (mut made, mut planned) = deriver.derive(BTreeSet::new(), &[], observer);
+    let mut made = deriver.derive(BTreeSet::new(), &[], observer);
     let is_searching = recipe.retry.rewrites > 0;
     for _ in 0..ROUNDS {
-        let kept: BTreeSet<Value> = deriver.lacking(&made).union(&made.kept).copied().collect();
-        if kept.len() == made.kept.len() || !is_searching {
+        let kept: BTreeSet<Value> =
+            deriver.lacking(&made).union(&made.retried.kept).copied().collect();
+        if kept.len() == made.retried.kept.len() || !is_searching {
             break;
         }
         let next = deriver.derive(kept, &[], observer);
-        if next.0.lost() > made.lost() {
+        if missing(&next.proved) > missing(&made.proved) {
             break;
         }
-        (made, planned) = next;
+        made = next;
     }
-    if is_searching && made.answer(&BTreeSet::new()).drops() {
+    if is_searching && answer(&made, &BTreeSet::new()).drops() {
         observer.begin(Some(Step::Retry));
-        made = deriver.give_up(made, planned, observer);
+        made = deriver.give_up(made, observer);
     }
     observer.begin(None);
     Ok(made)
@@ -159,58 +153,45 @@ struct StateDeriver<'a> {
 
 impl StateDeriver<'_> {
     /// Makes the version that keeps the values `kept` and lacks the rewrites `given_up`, and its
-    /// entries. Also returns the number of announced rewrites.
+    /// entries.
     fn derive(
         &self,
         kept: BTreeSet<Value>,
         given_up: &[GivenUp],
         observer: &mut dyn Observer,
-    ) -> (SecuredStates, u64) {
+    ) -> SecuredStates {
         let Recipe { pipeline, vigilance, .. } = *self.recipe;
         let fuel = Fuel::UNLIMITED.without(given_up.iter().map(GivenUp::numbers));
         let mut fuel = fuel.keeping(kept.clone());
         let made = derive_within(self.module, self.base, pipeline, vigilance, &mut fuel, observer);
         let made = self.secure(self.base, made, observer);
-        let retried = Retried { refused: fuel.refused(), ..Retried::default() };
-        (SecuredStates { kept, retried, ..made }, fuel.planned())
+        let (announced, refused) = (fuel.planned(), fuel.refused());
+        let retried = Retried { kept, announced, refused, ..Retried::default() };
+        Secured { retried, ..made }
     }
 
     /// Gives up rewrites that lose points. Returns `made` if this does not lose fewer points.
-    fn give_up(
-        &self,
-        made: SecuredStates,
-        planned: u64,
-        observer: &mut dyn Observer,
-    ) -> SecuredStates {
+    fn give_up(&self, made: SecuredStates, observer: &mut dyn Observer) -> SecuredStates {
         // An entrance or exit without an entry from the base to itself is lost in every version.
         let log = ActionLog::empty_for(self.base);
         let same = Derived { function: self.base.clone(), log };
         let same = self.secure(self.base, same, &mut NoObserver);
-        let hopeless =
-            same.missing_entrances.iter().chain(same.missing_exits.iter()).map(Missing::point);
-        let hopeless: BTreeSet<Point> = hopeless.collect();
-        let answer = made.answer(&hopeless);
-        if !answer.drops() {
+        let hopeless = same.proved.iter().flat_map(|way| way.missing.iter());
+        let hopeless: BTreeSet<Point> = hopeless.map(|missing| missing.point).collect();
+        let first = answer(&made, &hopeless);
+        if !first.drops() {
             return made;
         }
         let ask = |base: &Function, derived: &Derived, _| {
-            self.secure(base, derived.clone(), &mut NoObserver).answer(&hopeless)
+            answer(&self.secure(base, derived.clone(), &mut NoObserver), &hopeless)
         };
         let Recipe { pipeline, retry, .. } = *self.recipe;
         let search = RewriteSearch::new(self.module, self.base, pipeline, retry, &ask);
-        let mut search = search.keeping(made.kept.clone());
-        let given_up = search.run(answer, planned);
-        let retried = Retried { given_up, probes: search.probes(), ..Retried::default() };
-        if retried.given_up.is_empty() {
-            return SecuredStates { retried, ..made };
-        }
-        let (fewer, _) = self.derive(made.kept.clone(), &retried.given_up, observer);
-        if fewer.lost() < made.lost() {
-            let retried = Retried { refused: fewer.retried.refused, ..retried };
-            SecuredStates { retried, ..fewer }
-        } else {
-            SecuredStates { retried: Retried { given_up: Vec::new(), ..retried }, ..made }
-        }
+        let kept = made.retried.kept.clone();
+        let mut search = search.keeping(kept.clone());
+        let given_up = search.run(first, made.retried.announced);
+        let retried = Retried { given_up, probes: search.probes(), ..made.retried.clone() };
+        made.or_without(retried, |given_up| self.derive(kept, given_up, observer), missing)
     }
 
     /// The base's values that lost exits lack because neither the version nor compensation code has
@@ -218,11 +199,11 @@ impl StateDeriver<'_> {
     /// that synthesis reports as missing.
     fn lacking(&self, made: &SecuredStates) -> BTreeSet<Value> {
         let version = &made.derived.function;
-        let unmapped = made.missing_exits.unmapped();
         let named =
             |point| self.points.states.get(point).into_iter().flat_map(FrameState::all_values);
+        let exits = made.down().missing.obstacles();
         let mut work: Vec<Value> =
-            unmapped.flat_map(|lost| lost.value.into_iter().chain(named(lost.point))).collect();
+            exits.flat_map(|exit| exit.why.value.into_iter().chain(named(exit.point))).collect();
         let (mut seen, mut leaves) = (BTreeSet::new(), BTreeSet::new());
         while let Some(value) = work.pop() {
             if !self.base.has_value(value) || version.has_value(value) || !seen.insert(value) {
@@ -257,16 +238,15 @@ impl StateDeriver<'_> {
         let graph = VersionGraph::build(&tree, &pairs, level, Demand::default());
         let mut graph = graph.expect("the log leads from the base to the version");
         let proved = prove_graph(self.module, &mut graph, observer);
-        let [missing_entrances, missing_exits] = [0, 1].map(|edge| missing(&graph, &proved, edge));
-        let [up, down]: [Checked<Mapping>; 2] =
+        let [mut up, mut down]: [ProvedMapping; 2] =
             proved.mappings.try_into().expect("a pair has two directions");
+        // No run needs an entry at a point that the certificate shows unreachable.
+        [&mut up, &mut down].into_iter().for_each(|way| way.missing.keep_lost());
         let derived = Derived {
             function: tree.function(last).clone(),
             log: tree.log(VersionTree::BASE, last).expect("derived from the base"),
         };
-        let exits = down.entries().map(|(point, _)| point).collect();
-        let (kept, retried) = (BTreeSet::new(), Retried::default());
-        SecuredStates { derived, up, down, exits, missing_entrances, missing_exits, kept, retried }
+        Secured { derived, proved: Pair::new(up, down), retried: Retried::default() }
     }
 }
 
@@ -293,20 +273,19 @@ fn sources(base: &Function, value: Value) -> Option<Vec<Value>> {
     }
 }
 
-impl SecuredStates {
-    /// The number of lost points.
-    fn lost(&self) -> usize {
-        self.missing_entrances.len() + self.missing_exits.len()
-    }
+/// The number of entrances and reachable exits without an entry.
+fn missing(proved: &Pair<ProvedMapping>) -> usize {
+    proved.iter().map(|way| way.missing.len()).sum()
+}
 
-    /// The lost points except `hopeless`, as an answer for the search.
-    fn answer(&self, hopeless: &BTreeSet<Point>) -> Answer {
-        let points = |lost: &[Missing]| {
-            lost.iter().map(Missing::point).filter(|point| !hopeless.contains(point)).collect()
-        };
-        let dropped = [points(&self.missing_entrances), points(&self.missing_exits)];
-        Answer::of_points(dropped, self.up.len() + self.down.len())
-    }
+/// These points except `hopeless`, as an answer for the search.
+fn answer(made: &SecuredStates, hopeless: &BTreeSet<Point>) -> Answer {
+    let points = |way: &ProvedMapping| {
+        let points = way.missing.iter().map(|missing| missing.point);
+        points.filter(|point| !hopeless.contains(point)).collect()
+    };
+    let ways = [made.up(), made.down()];
+    Answer::of_points(ways.map(points), ways.map(|way| way.mapping.len()).iter().sum())
 }
 
 /// The subset of `points` whose instructions are reachable in a version. Constants may decide that
@@ -318,15 +297,4 @@ fn reached(version: &Function, points: &BTreeSet<Point>) -> BTreeSet<Point> {
         version.has_inst(inst) && decided.cfg().is_reachable(version.inst_block(inst))
     };
     points.iter().filter(is_reached).copied().collect()
-}
-
-/// The points without an accepted entry on a built edge. No run needs an entry at a point that the
-/// certificate shows unreachable.
-fn missing(graph: &VersionGraph<'_>, proved: &ProvedGraph, edge: usize) -> MissingPoints {
-    let EdgeOrigin::Built { unmapped, .. } = &graph.edges()[edge].origin else {
-        return MissingPoints::default();
-    };
-    let rejected = proved.rejected.get(&edge).into_iter().flatten();
-    let rejected = rejected.filter(|(_, verdict)| is_lost(verdict));
-    MissingPoints::new(unmapped.iter().cloned(), rejected.copied())
 }

@@ -4,10 +4,10 @@
 use super::assumed::{CopiedAssumptions, InlinedAssumptions, InlinedExit, PlacedAssumption};
 use super::row::InliningRow;
 use super::ways::{InliningWays, ProvedWays};
-use super::{CalleeLandings, Inlined, InlinedRetry, InlinedSteps, LeftOut};
+use super::{CalleeLandings, Inlined, InlinedRetry, LeftOut};
 use crate::driver::{Observer, Vigilance, derive_within};
 use crate::speculate::{
-    Assumption, Lacking, MadeExit, SpeculationSearch, TriedAssumption, assume, optimize, sort,
+    Assumption, MadeExit, MissingExit, SpeculationSearch, TriedAssumption, assume, optimize, sort,
 };
 use check::{Checked, Copies};
 use ir::edit::Fuel;
@@ -67,8 +67,8 @@ impl InliningAttempt {
     }
 
     /// The assumptions of the optimized version without an exit.
-    pub(super) fn lacking(&self) -> &[Lacking] {
-        &self.proved.lacking
+    pub(super) fn without_exit(&self) -> &[MissingExit] {
+        &self.proved.without_exit
     }
 
     /// The instructions of all versions.
@@ -82,11 +82,12 @@ impl InliningAttempt {
         copies: Checked<Copies>,
         copied: &CopiedAssumptions,
         search: SpeculationSearch,
-    ) -> (Inlined, InlinedSteps) {
+    ) -> Inlined {
         let assumptions = assumptions(row, copied, &search, self.made, self.settled);
         let refused = row.refused + self.refused;
-        let ProvedWays { up, down, steps, lost, points, events, counts, .. } = self.proved;
-        let made = Inlined {
+        let ProvedWays { up, down, pairs, missing, points, unreachable, events, counts, .. } =
+            self.proved;
+        Inlined {
             tree: self.tree,
             cleaned: row.cleaned,
             copy: row.copy,
@@ -94,14 +95,15 @@ impl InliningAttempt {
             copies,
             up,
             down,
-            lost,
+            pairs,
+            missing,
             points,
+            unreachable,
             events,
             assumptions,
             checked: counts,
             retried: InlinedRetry { refused, ..InlinedRetry::default() },
-        };
-        (made, steps)
+        }
     }
 }
 

@@ -41,10 +41,11 @@ mod landings;
 mod plan;
 mod retry;
 mod row;
-mod steps;
 mod ways;
 
-use crate::driver::{CheckCounts, Observer, Vigilance, derive_within};
+use crate::driver::{
+    CheckCounts, MissingPoints, Observer, ProvedMapping, Vigilance, derive_within,
+};
 use crate::speculate::{SpeculateError, SpeculationSearch};
 use assumed::CopiedAssumptions;
 pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
@@ -61,10 +62,9 @@ pub use retry::{InlinedRetry, LeftOut};
 use row::InliningRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-pub use steps::{InlinedSteps, MappedStep, RefusedPoints};
-use transition::VersionKey;
 use transition::copy::{CopyInstance, InstanceId};
 use transition::mapping::Mapping;
+use transition::{Pair, VersionKey};
 
 /// A version with inlined code, and the mappings into the version and out of the version.
 #[derive(Clone, Debug)]
@@ -83,11 +83,16 @@ pub struct Inlined {
     pub up: Checked<Mapping>,
     /// From the optimized version to frames of bases.
     pub down: Checked<Mapping>,
-    /// The points of the base without an entry, and the points of the optimized version without an
-    /// entry, ascending, each with the name of the reason.
-    pub lost: [Vec<(Point, &'static str)>; 2],
+    /// The steps that these are composed of: between the base and the cleaned version, and between
+    /// the copy and the optimized one. The forward mapping leaves the version before. No entry
+    /// leaves the copy from a point in inlined code, and such points are not missing.
+    pub pairs: [Pair<ProvedMapping>; 2],
+    /// The reachable points of the base without an entry, and those of the optimized version.
+    pub missing: [MissingPoints; 2],
     /// The reachable points of both.
     pub points: [Vec<Point>; 2],
+    /// The points of both that are unreachable, as the checker has proved. They need no entry.
+    pub unreachable: [BTreeSet<Point>; 2],
     /// Synchronization points: instructions of the optimized version that its run and the base run
     /// both execute, in the same order.
     pub events: BTreeSet<Inst>,
@@ -155,26 +160,9 @@ pub fn inline(
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Inlined, NotInlined> {
-    inline_in_steps(module, func, plan, landings, observer).map(|(made, _)| made)
-}
-
-/// As [`inline()`], and returns the steps that the ways in and out are composed of.
-///
-/// # Errors
-/// [`NotInlined`].
-///
-/// # Panics
-/// As [`inline()`].
-pub fn inline_in_steps(
-    module: &Module,
-    func: Func,
-    plan: &InlinePlan,
-    landings: &CalleeLandings<'_>,
-    observer: &mut dyn Observer,
-) -> Result<(Inlined, InlinedSteps), NotInlined> {
     let none = LeftOut::default();
-    let (made, steps) = inline_without(module, func, plan, &none, landings, observer)?;
-    Ok(retry::improved(module, func, plan, landings, made, steps, observer))
+    let made = inline_without(module, func, plan, &none, landings, observer)?;
+    Ok(retry::improved(module, func, plan, landings, made, observer))
 }
 
 /// Makes the version without some rewrites.
@@ -185,7 +173,7 @@ fn inline_without(
     left_out: &LeftOut,
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
-) -> Result<(Inlined, InlinedSteps), NotInlined> {
+) -> Result<Inlined, NotInlined> {
     let base = module.body(func).expect("the function has a body").clone();
     let mut row = InliningRow::new(landings.callers(), func, base, plan, left_out, observer)?;
     let copies = row.judged(module)?;
@@ -206,10 +194,10 @@ fn inline_without(
             observer,
         );
         search.spend(attempt.work());
-        if attempt.lacking().is_empty() {
+        if attempt.without_exit().is_empty() {
             return Ok(attempt.publish(&row, copies, &copied, search));
         }
-        match search.amend(row.copy(), attempt.lacking(), turn) {
+        match search.amend(row.copy(), attempt.without_exit(), turn) {
             Ok(()) => search.afford(attempt.work()),
             // An assumption made before the inlining has lost its exit for good. It keeps the exit
             // if nothing behind is optimized.

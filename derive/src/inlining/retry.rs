@@ -2,13 +2,13 @@
 //! inlining, and of the passes behind it, are left out.
 //!
 //! Each of the two steps is an ordinary pair of versions. The search for the rewrites to blame goes
-//! over one step at a time ([`GiveUp`]), the earlier step first: without some of its rewrites, the
+//! over one step at a time ([`rewrites_to_omit`]), the earlier step first: without some of its rewrites, the
 //! copy is another function. It works on versions of families of their own, so the ids of the
 //! result depend on the rewrites left out alone.
 
 use super::row::InliningRow;
-use super::{CalleeLandings, InlinePlan, Inlined, InlinedSteps, inline_without};
-use crate::driver::{CheckCounts, GiveUp, GivenUp, Observer, Step, is_lost};
+use super::{CalleeLandings, InlinePlan, Inlined, inline_without};
+use crate::driver::{CheckCounts, GivenUp, Observer, Step, rewrites_to_omit};
 use ir::{Func, Module};
 use std::ops::Range;
 
@@ -59,17 +59,16 @@ pub(super) fn improved(
     plan: &InlinePlan,
     landings: &CalleeLandings<'_>,
     mut made: Inlined,
-    steps: InlinedSteps,
     observer: &mut dyn Observer,
-) -> (Inlined, InlinedSteps) {
+) -> Inlined {
     // The first instance is the function itself.
     let assumes = made.copies.instances().iter().any(|one| plan.assume.contains_key(&one.func));
-    let drops = steps.pairs.each_ref().map(|pair| {
-        let mut rejected = pair.before.missing.rejected().chain(pair.after.missing.rejected());
-        rejected.any(|(_, verdict)| is_lost(&verdict))
-    });
+    let drops = made
+        .pairs
+        .each_ref()
+        .map(|pair| pair.iter().any(|step| step.missing.lost().next().is_some()));
     if plan.retry.rewrites == 0 || assumes || drops == [false; 2] {
-        return (made, steps);
+        return made;
     }
     observer.begin(Some(Step::Retry));
     let (given_up, probes) = found(module, func, plan, landings, drops);
@@ -78,15 +77,14 @@ pub(super) fn improved(
     let retried = InlinedRetry { given_up, refused: 0, without, probes };
     let left_out = retried.left_out();
     if !left_out.is_empty()
-        && let Ok((better, steps)) =
-            inline_without(module, func, plan, &left_out, landings, observer)
+        && let Ok(better) = inline_without(module, func, plan, &left_out, landings, observer)
         && missing(&better) < missing(&made)
     {
         let retried = InlinedRetry { refused: better.retried.refused, ..retried };
-        return (Inlined { retried, ..better }, steps);
+        return Inlined { retried, ..better };
     }
     made.retried = InlinedRetry { given_up: Default::default(), ..retried };
-    (made, steps)
+    made
 }
 
 /// The rewrites to give up, and the number of probes. `drops` tells which pairs have dropped
@@ -102,7 +100,7 @@ fn found(
     let retry = plan.retry;
     let (mut before, mut probes) = (Vec::new(), 0);
     if drops[0] {
-        (before, probes) = GiveUp { module, base: &base, pipeline: &plan.first, retry }.find();
+        (before, probes) = rewrites_to_omit(module, &base, &plan.first, retry);
     }
     if before.is_empty() && !drops[1] {
         return ([before, Vec::new()], probes);
@@ -112,11 +110,11 @@ fn found(
     let nobody = &mut crate::driver::NoObserver;
     let row = InliningRow::new(landings.callers(), func, base.fork(), plan, &left_out, nobody);
     let Ok(row) = row else { return ([before, Vec::new()], probes) };
-    let (behind, more) = GiveUp { module, base: row.copy(), pipeline: &plan.last, retry }.find();
+    let (behind, more) = rewrites_to_omit(module, row.copy(), &plan.last, retry);
     ([before, behind], probes + more)
 }
 
 /// The number of points without an entry.
 fn missing(made: &Inlined) -> usize {
-    made.lost.iter().map(Vec::len).sum()
+    made.missing.iter().map(|points| points.len()).sum()
 }

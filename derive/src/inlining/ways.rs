@@ -1,36 +1,33 @@
 //! The proved mappings into a version with inlined code and out of the version.
 
 use super::row::InliningRow;
-use super::{CalleeLandings, InlinedSteps, RefusedPoints, landing_points, own_landing};
+use super::{CalleeLandings, landing_points, own_landing};
 use crate::driver::{
-    CheckCounts, Observer, ProvedGraph, Step, UNPROVED, VersionPoints, prove_graph_at,
+    CheckCounts, Missing, MissingPoints, Observer, ProvedGraph, ProvedMapping, Step, VersionPoints,
+    Why, prove_graph_at,
 };
-use crate::speculate::{EdgeLogs, Lacking, LiveThere, Lost, MadeExit};
+use crate::speculate::{self, MadeExit, MissingExit};
 use check::{Checked, CheckedComposition, Copies, FrameRefusal};
-use ir::cfg::Cfg;
-use ir::dom::DomTree;
 use ir::{FrameStates, Function, Inst, Module, Point};
-use osr::{CopyLink, EdgeOrigin, Level, Version, VersionGraph, VersionTree};
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
-use transition::Demand;
+use osr::{CopyLink, Level, Version, VersionGraph, VersionTree};
+use std::collections::BTreeSet;
 use transition::mapping::Mapping;
+use transition::{Demand, Pair};
 
 /// The ways, and the points without any.
 pub(super) struct ProvedWays {
     pub(super) up: Checked<Mapping>,
     pub(super) down: Checked<Mapping>,
-    pub(super) steps: InlinedSteps,
-    /// The points without an entry, of the base and of the optimized version, ascending, each with
-    /// the name of the reason.
-    pub(super) lost: [Vec<(Point, &'static str)>; 2],
-    /// The reachable points of both.
+    /// As [`super::Inlined::pairs`], [`super::Inlined::missing`], [`super::Inlined::points`],
+    /// [`super::Inlined::unreachable`] and [`super::Inlined::events`].
+    pub(super) pairs: [Pair<ProvedMapping>; 2],
+    pub(super) missing: [MissingPoints; 2],
     pub(super) points: [Vec<Point>; 2],
-    /// As [`super::Inlined::events`].
+    pub(super) unreachable: [BTreeSet<Point>; 2],
     pub(super) events: BTreeSet<Inst>,
     pub(super) counts: CheckCounts,
     /// The assumptions without an exit.
-    pub(super) lacking: Vec<Lacking>,
+    pub(super) without_exit: Vec<MissingExit>,
 }
 
 /// The mappings between the versions on each side of the copy.
@@ -101,27 +98,25 @@ impl<'t> InliningWays<'t> {
         let (up, down) = self.across(copies, &proved, landings);
         observer.begin(None);
         let ends = [VersionTree::BASE, self.behind[1]];
-        let dead = ends.map(|end| proved.unreachable.get(&end).cloned().unwrap_or_default());
-        let points = [0, 1].map(|end: usize| self.reachable(ends[end], &dead[end]));
-        let up_lost = self.lost(
-            &points[0],
-            self.before[0],
-            |p| up.mapping.entry(p).is_some(),
-            up.refused.iter().map(|(point, refusal)| (*point, refusal.name())),
-        );
-        let down_lost = self.lost(
-            &points[1],
-            self.after[1],
-            |p| down.mapping.entry(p).is_some(),
-            down.refused.iter().map(|(point, refusal)| (*point, refusal.name())),
-        );
-        let (events, lacking) = (self.events(copies), self.lacking(exits, &down));
-        let lost = [up_lost, down_lost];
-        let edges = [self.before, self.after];
-        let refused = RefusedPoints { into: up.refused, out: down.refused };
-        let steps = InlinedSteps::new(&self.graph, &proved, edges, refused, dead);
-        let (up, down, counts) = (up.mapping, down.mapping, proved.counts);
-        ProvedWays { up, down, steps, lost, points, events, counts, lacking }
+        let unreachable = ends.map(|end| proved.unreachable.get(&end).cloned().unwrap_or_default());
+        let points = [0, 1].map(|end: usize| self.reachable(ends[end], &unreachable[end]));
+        let into = missing(&points[0], &up, &proved.mappings[self.before[0]], Why::Refused);
+        let out = missing(&points[1], &down, &proved.mappings[self.after[1]], Why::Frames);
+        let events = self.events(copies);
+        let without_exit = self.without_exit(exits, &down.mapping, &out, &proved.mappings);
+        let step = |edge: usize| proved.mappings[edge].clone();
+        let pairs = [self.before, self.after].map(|edges| Pair::from(edges.map(step)));
+        ProvedWays {
+            up: up.mapping,
+            down: down.mapping,
+            pairs,
+            missing: [into, out],
+            points,
+            unreachable,
+            events,
+            counts: proved.counts,
+            without_exit,
+        }
     }
 
     /// The entries into the optimized version, and the entries out of the version.
@@ -132,7 +127,7 @@ impl<'t> InliningWays<'t> {
         landings: &CalleeLandings<'_>,
     ) -> (CheckedComposition, CheckedComposition<FrameRefusal>) {
         let own = "the versions are those of the tree";
-        let mapping = |edge: usize| &proved.mappings[edge];
+        let mapping = |edge: usize| &proved.mappings[edge].mapping;
         let ([to_cleaned, to_base], [ahead, back]) =
             (self.before.map(mapping), self.after.map(mapping));
         let entered = check::enter_copy(to_cleaned, copies, ahead).expect(own);
@@ -167,58 +162,45 @@ impl<'t> InliningWays<'t> {
         points.filter(|point| !dead.contains(point)).collect()
     }
 
-    /// The points without an entry, each with the reason of its edge, which leaves the version, or
-    /// of the step across the copy. The checker has dropped the entries of the other points.
-    fn lost(
+    /// The assumptions that have no exit. `out` are the points without an entry.
+    fn without_exit(
         &self,
-        points: &[Point],
-        edge: usize,
-        has_entry: impl Fn(Point) -> bool,
-        refused: impl Iterator<Item = (Point, &'static str)>,
-    ) -> Vec<(Point, &'static str)> {
-        let mut reasons: BTreeMap<Point, &'static str> = refused.collect();
-        let mut origin = &self.graph.edges()[edge].origin;
-        if let EdgeOrigin::Composed { path, refused } = origin {
-            reasons.extend(refused.iter().map(|(point, why)| (*point, why.name())));
-            let first = self.graph.edge(path[0], path[1]).expect("it is on the path");
-            origin = &first.origin;
-        }
-        if let EdgeOrigin::Built { unmapped, .. } = origin {
-            reasons.extend(unmapped.iter().map(|one| (one.point, one.reason.name())));
-        }
-        let lost = points.iter().copied().filter(|point| !has_entry(*point));
-        lost.map(|point| (point, reasons.get(&point).copied().unwrap_or(UNPROVED))).collect()
-    }
-
-    /// The assumptions that have no exit.
-    fn lacking(&self, exits: &[MadeExit], down: &CheckedComposition<FrameRefusal>) -> Vec<Lacking> {
+        exits: &[MadeExit],
+        down: &Mapping,
+        out: &MissingPoints,
+        proved: &[ProvedMapping],
+    ) -> Vec<MissingExit> {
         let tree = self.graph.tree();
         let [assuming, optimized] = self.behind;
-        let row = [self.row.copy, assuming, optimized];
-        let (copy, f) = (tree.function(self.row.copy), tree.function(assuming));
-        let dom = OnceCell::new();
-        let live = OnceCell::new();
-        let mut logs = EdgeLogs::new();
-        let lacks = |MadeExit { exit, index }: &MadeExit| {
-            let (inst, here) = (exit.inst, Point::before(exit.inst));
-            if down.mapping.entry(here).is_some() {
-                return None;
-            }
-            let lost = match down.refused.binary_search_by_key(&here, |(point, _)| *point) {
-                Ok(found) => Lost::Frames(down.refused[found].1),
-                Err(_) => {
-                    let path = tree.path(optimized, self.row.copy);
-                    Lost::find(&self.graph, &path, inst, &mut logs)
-                }
-            };
-            let mut to_keep = lost.missing(copy, f);
-            let dom = dom.get_or_init(|| DomTree::new(f, &Cfg::new(f)));
-            to_keep.retain(|value| dom.available_at(f, *value, here));
-            let gone = live.get_or_init(|| LiveThere::new(tree, row)).gone(inst);
-            Some(Lacking { inst, index: *index, lost, to_keep, gone })
-        };
-        exits.iter().filter_map(lacks).collect()
+        let path = tree.path(optimized, self.row.copy);
+        speculate::missing_exits(tree, [self.row.copy, assuming, optimized], exits, |_, here| {
+            (!down.has_entry(here)).then(|| match out.at(here) {
+                Some(why @ Why::Frames(_)) => *why,
+                _ => Why::along(&self.graph, proved, &path, here),
+            })
+        })
     }
+}
+
+/// The points without an entry: those at which the first step has an entry and the composition
+/// across the copy has none, and the others with the reason of the first step. The checker has
+/// dropped the entries of points without a reason.
+fn missing<R: Copy>(
+    points: &[Point],
+    across: &CheckedComposition<R>,
+    first: &ProvedMapping,
+    refused: impl Fn(R) -> Why,
+) -> MissingPoints {
+    let across_at = |point: &Point| {
+        let found = across.refused.binary_search_by_key(point, |(point, _)| *point).ok()?;
+        Some(refused(across.refused[found].1))
+    };
+    let why = |point: &Point| {
+        let first = || first.missing.at(*point).copied();
+        across_at(point).or_else(first).unwrap_or(Why::Unproved(None))
+    };
+    let lost = points.iter().filter(|point| across.mapping.entry(**point).is_none());
+    lost.map(|point| Missing { point: *point, why: why(point) }).collect()
 }
 
 /// The edge along a path of versions, composed if it has several steps.

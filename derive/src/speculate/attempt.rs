@@ -1,8 +1,7 @@
 //! One try to make a version with all of a list of assumptions.
 
-use super::lost::EdgeLogs;
-use super::{Exit, Lost, MAX_PINS, Plan, SpeculationSearch, Speculative};
-use crate::driver::{NoObserver, ProvedGraph, Vigilance, derive, prove_graph};
+use super::{Exit, MAX_PINS, Plan, SpeculationSearch, Speculative};
+use crate::driver::{Missing, NoObserver, ProvedGraph, Vigilance, Why, derive, prove_graph};
 use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -20,17 +19,9 @@ use transition::mapping::Mapping;
 pub(super) struct SpeculationAttempt {
     /// The tree with both new versions.
     tree: VersionTree,
-    from: Version,
-    assuming: Version,
-    optimized: Version,
-    /// The assumptions that the optimized version makes; assumptions of earlier speculations come
-    /// first.
-    exits: Vec<MadeExit>,
-    /// The assumptions of the plan that the optimized version no longer makes.
-    settled: Vec<Assumption>,
-    forward: Checked<Mapping>,
-    backward: BTreeMap<Version, Checked<Mapping>>,
-    lacking: Vec<Lacking>,
+    /// The result, if no exit is missing.
+    made: Speculative,
+    without_exit: Vec<MissingExit>,
 }
 
 /// An assumption of the optimized version.
@@ -50,11 +41,10 @@ pub(crate) struct TriedAssumption {
 }
 
 /// An assumption without an exit.
-pub(crate) struct Lacking {
-    pub(crate) inst: Inst,
+pub(crate) struct MissingExit {
+    pub(crate) missing: Missing,
     /// The index among the tried assumptions; `None` for an assumption of an earlier speculation.
     pub(crate) index: Option<usize>,
-    pub(crate) lost: Lost,
     /// The values to keep for the exit: the missing values that the reason names.
     pub(crate) to_keep: Vec<Value>,
     /// All values that are live there in the version speculated on and that the optimized version
@@ -85,50 +75,43 @@ impl SpeculationAttempt {
         let optimized = tree.add(assuming, derived.0, derived.1).expect(own);
         let (exits, settled) = sort(&tree, from, optimized, made, &insts);
         let ways = Ways::new(&tree, [from, assuming, optimized], &exits);
-        let (forward, backward, lacking) = ways.prove(module, &exits);
-        SpeculationAttempt {
-            tree,
+        let (forward, backward, without_exit) = ways.prove(module, &exits);
+        let exits = exits.into_iter().map(|made| made.exit).collect();
+        let (dropped, work) = (Vec::new(), 0);
+        let made = Speculative {
             from,
             assuming,
             optimized,
             exits,
             settled,
+            dropped,
             forward,
             backward,
-            lacking,
-        }
+            work,
+        };
+        SpeculationAttempt { tree, made, without_exit }
     }
 
     /// The assumptions of the optimized version without an exit.
-    pub(super) fn lacking(&self) -> &[Lacking] {
-        &self.lacking
+    pub(super) fn without_exit(&self) -> &[MissingExit] {
+        &self.without_exit
     }
 
     /// The version speculated on.
     pub(super) fn from(&self) -> &Function {
-        self.tree.function(self.from)
+        self.tree.function(self.made.from)
     }
 
     /// The instructions of all versions from the base to the optimized one.
     pub(super) fn work(&self) -> u64 {
-        let line = self.tree.path(VersionTree::BASE, self.optimized);
+        let line = self.tree.path(VersionTree::BASE, self.made.optimized);
         line.into_iter().map(|version| self.tree.function(version).inst_count() as u64).sum()
     }
 
     /// Adds the versions to `tree`, with which the try began.
     pub(super) fn publish(self, tree: &mut VersionTree, search: SpeculationSearch) -> Speculative {
         *tree = self.tree;
-        Speculative {
-            from: self.from,
-            assuming: self.assuming,
-            optimized: self.optimized,
-            exits: self.exits.into_iter().map(|made| made.exit).collect(),
-            settled: self.settled,
-            dropped: search.dropped,
-            forward: self.forward,
-            backward: self.backward,
-            work: search.spent,
-        }
+        Speculative { dropped: search.dropped, work: search.spent, ..self.made }
     }
 }
 
@@ -274,30 +257,15 @@ impl<'t> Ways<'t> {
         mut self,
         module: &Module,
         exits: &[MadeExit],
-    ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<Lacking>) {
+    ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<MissingExit>) {
         let ProvedGraph { mut mappings, .. } =
             prove_graph(module, &mut self.graph, &mut NoObserver);
-        let [from, assuming, optimized] = self.row;
         let tree = self.graph.tree();
-        let f = tree.function(assuming);
-        let dom = DomTree::new(f, &Cfg::new(f));
-        let live = OnceCell::new();
-        let mut logs = EdgeLogs::new();
-        let lacks = |made: &MadeExit| {
-            let inst = made.exit.inst;
-            let to = made.exit.to;
-            if mappings[self.back[&to]].entry(Point::before(inst)).is_some() {
-                return None;
-            }
-            let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst, &mut logs);
-            // The operands of a write that one arm executes are not available behind the join
-            // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
-            let mut to_keep = lost.missing(tree.function(from), f);
-            to_keep.retain(|value| dom.available_at(f, *value, Point::before(inst)));
-            let gone = live.get_or_init(|| LiveThere::new(tree, self.row)).gone(inst);
-            Some(Lacking { inst, index: made.index, lost, to_keep, gone })
-        };
-        let lacking = exits.iter().filter_map(lacks).collect();
+        let without_exit = missing_exits(tree, self.row, exits, |exit, here| {
+            let has_entry = mappings[self.back[&exit.to]].mapping.has_entry(here);
+            let path = || tree.path(self.row[2], exit.to);
+            (!has_entry).then(|| Why::along(&self.graph, &mappings, &path(), here))
+        });
         // From the last edge to the first: `swap_remove` changes no smaller indices.
         let mut take: Vec<(usize, Option<Version>)> =
             self.back.iter().map(|(to, index)| (*index, Some(*to))).collect();
@@ -305,18 +273,43 @@ impl<'t> Ways<'t> {
         take.sort_unstable();
         let (mut forward, mut backward) = (None, BTreeMap::new());
         for (index, to) in take.into_iter().rev() {
-            let mapping = mappings.swap_remove(index);
+            let mapping = mappings.swap_remove(index).mapping;
             match to {
                 Some(to) => _ = backward.insert(to, mapping),
                 None => forward = Some(mapping),
             }
         }
-        (forward.expect("the edge was added"), backward, lacking)
+        (forward.expect("the edge was added"), backward, without_exit)
     }
 }
 
+/// The assumptions without an exit. `row` has the version before the assumptions, the assuming
+/// version, and the optimized version. `why` says why an exit has no entry at its point; `None` if
+/// it has one.
+pub(crate) fn missing_exits(
+    tree: &VersionTree,
+    row: [Version; 3],
+    exits: &[MadeExit],
+    why: impl Fn(&Exit, Point) -> Option<Why>,
+) -> Vec<MissingExit> {
+    let [before, assuming, _] = row.map(|version| tree.function(version));
+    let (dom, live) = (OnceCell::new(), OnceCell::new());
+    let missing = |MadeExit { exit, index }: &MadeExit| {
+        let point = Point::before(exit.inst);
+        let why = why(exit, point)?;
+        let dom = dom.get_or_init(|| DomTree::new(assuming, &Cfg::new(assuming)));
+        // The operands of a write that one arm executes are not available behind the join
+        // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
+        let mut to_keep = why.values_to_keep(before, assuming);
+        to_keep.retain(|value| dom.available_at(assuming, *value, point));
+        let gone = live.get_or_init(|| LiveThere::new(tree, row)).gone(exit.inst);
+        Some(MissingExit { missing: Missing { point, why }, index: *index, to_keep, gone })
+    };
+    exits.iter().filter_map(missing).collect()
+}
+
 /// Finds the values live at an assumption that the optimized version lacks there.
-pub(crate) struct LiveThere<'t> {
+struct LiveThere<'t> {
     from: &'t Function,
     assuming: &'t Function,
     optimized: &'t Function,
@@ -325,7 +318,7 @@ pub(crate) struct LiveThere<'t> {
 }
 
 impl<'t> LiveThere<'t> {
-    pub(crate) fn new(tree: &'t VersionTree, row: [Version; 3]) -> LiveThere<'t> {
+    fn new(tree: &'t VersionTree, row: [Version; 3]) -> LiveThere<'t> {
         let [from, assuming, optimized] = row.map(|version| tree.function(version));
         let mut named = BTreeMap::<Inst, Vec<Value>>::new();
         for (point, entry) in tree.armed(row[0]).flat_map(|mapping| mapping.entries()) {
@@ -338,7 +331,7 @@ impl<'t> LiveThere<'t> {
 
     /// The values that are live at the place of an assumption in the version speculated on, and not
     /// available there in the optimized version.
-    pub(crate) fn gone(&self, assumption: Inst) -> Vec<Value> {
+    fn gone(&self, assumption: Inst) -> Vec<Value> {
         // The place of the assumption in `from`: before the next instruction that `from` has.
         let behind = std::iter::successors(self.assuming.next_inst(assumption), |inst| {
             self.assuming.next_inst(*inst)

@@ -1,17 +1,18 @@
 //! Why a speculation drops assumptions.
 
-use super::{Lost, MAX_ASSUMPTIONS, MAX_PINS, PIN_TURNS};
+use super::{MAX_ASSUMPTIONS, MAX_PINS, PIN_TURNS};
+use crate::driver::Why;
 use std::fmt;
 
 /// Why an assumption was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dropped {
     /// No proved entry leads back from the assumption.
-    NoExit(Lost),
+    NoExit(Why),
     /// No proved entry leads back from the assumption, which keeps [`MAX_PINS`] values already.
-    TooManyPins(Lost),
+    TooManyPins(Why),
     /// No proved entry leads back from the assumption, and [`PIN_TURNS`] turns have pinned values.
-    NoPinTurnLeft(Lost),
+    NoPinTurnLeft(Why),
     /// The place is unreachable.
     NeverReached,
     /// In inlined code, the value is a constant with other bits.
@@ -28,7 +29,7 @@ impl Dropped {
     /// The name of the reason in reports.
     pub const fn name(&self) -> &'static str {
         match self {
-            Dropped::NoExit(lost) => lost.name(),
+            Dropped::NoExit(why) => why.name(),
             Dropped::TooManyPins(_) => "too_many_pins",
             Dropped::NoPinTurnLeft(_) => "no_pin_turn_left",
             Dropped::NeverReached => "never_reached",
@@ -40,10 +41,10 @@ impl Dropped {
     }
 
     /// Why the assumption has no exit. `None` if it was dropped for another reason.
-    pub const fn lost(&self) -> Option<&Lost> {
+    pub const fn no_exit(&self) -> Option<&Why> {
         match self {
-            Dropped::NoExit(lost) | Dropped::TooManyPins(lost) | Dropped::NoPinTurnLeft(lost) => {
-                Some(lost)
+            Dropped::NoExit(why) | Dropped::TooManyPins(why) | Dropped::NoPinTurnLeft(why) => {
+                Some(why)
             }
             _ => None,
         }
@@ -52,8 +53,8 @@ impl Dropped {
 
 impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(lost) = self.lost() {
-            write!(f, "no entry leads back from it: {lost}")?;
+        if let Some(why) = self.no_exit() {
+            write!(f, "no entry leads back from it: {why}")?;
         }
         match self {
             Dropped::NoExit(_) => Ok(()),

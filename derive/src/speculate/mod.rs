@@ -24,20 +24,20 @@
 mod attempt;
 mod dropped;
 pub(crate) mod error;
-pub(crate) mod lost;
+mod missing;
 mod search;
 mod suggest;
 #[cfg(test)]
 mod tests;
 
 use attempt::SpeculationAttempt;
-pub(crate) use attempt::{Lacking, LiveThere, MadeExit, TriedAssumption, assume, optimize, sort};
+pub(crate) use attempt::{
+    MadeExit, MissingExit, TriedAssumption, assume, missing_exits, optimize, sort,
+};
 use check::{Checked, CheckedEntry};
 pub use dropped::Dropped;
 pub use error::SpeculateError;
 use ir::{Inst, Module, Point, Value};
-pub(crate) use lost::EdgeLogs;
-pub use lost::Lost;
 use osr::{Version, VersionTree};
 use passes::Pipeline;
 pub use passes::{Assumption, Expected};
@@ -180,10 +180,10 @@ pub fn speculate(
     for turn in 0.. {
         let attempt = SpeculationAttempt::new(module, tree, from, &search.made, plan);
         search.spend(attempt.work());
-        if attempt.lacking().is_empty() {
+        if attempt.without_exit().is_empty() {
             return Ok(attempt.publish(tree, search));
         }
-        search.amend(attempt.from(), attempt.lacking(), turn)?;
+        search.amend(attempt.from(), attempt.without_exit(), turn)?;
         search.afford(attempt.work());
     }
     unreachable!("a version without assumptions of its own lacks no exit of them")

@@ -3,7 +3,7 @@
 
 use super::attempt::repeated;
 use super::{
-    Assumption, DROP_TURNS, Dropped, Lacking, MAX_ASSUMPTIONS, MAX_PINS, PIN_TURNS, Pins,
+    Assumption, DROP_TURNS, Dropped, MAX_ASSUMPTIONS, MAX_PINS, MissingExit, PIN_TURNS, Pins,
     SpeculateError, TriedAssumption,
 };
 use ir::cfg::Cfg;
@@ -75,20 +75,21 @@ impl SpeculationSearch {
     pub(crate) fn amend<'a>(
         &mut self,
         from: &Function,
-        lacking: &'a [Lacking],
+        without_exit: &'a [MissingExit],
         turn: usize,
     ) -> Result<(), SpeculateError> {
         let may_pin = self.pins == Pins::OnDemand && turn < PIN_TURNS;
-        let own = |lacks: &'a Lacking| lacks.index.map(|index| (index, lacks));
-        let earlier: Vec<&Lacking> = lacking.iter().filter(|lacks| lacks.index.is_none()).collect();
-        let lacking: BTreeMap<usize, &Lacking> = lacking.iter().filter_map(own).collect();
+        let own = |lacks: &'a MissingExit| lacks.index.map(|index| (index, lacks));
+        let earlier: Vec<&MissingExit> =
+            without_exit.iter().filter(|lacks| lacks.index.is_none()).collect();
+        let lacking: BTreeMap<usize, &MissingExit> = without_exit.iter().filter_map(own).collect();
         if let Some(lacks) = earlier.first().filter(|_| self.made.is_empty() && !may_pin) {
-            return Err(SpeculateError::LosesExit { inst: lacks.inst });
+            return Err(SpeculateError::LosesExit { inst: lacks.missing.point.inst() });
         }
         let repeated: Vec<TriedAssumption> = earlier
             .iter()
             .filter(|_| may_pin)
-            .filter_map(|lacks| repeated(from, lacks.inst, &lacks.to_keep))
+            .filter_map(|lacks| repeated(from, lacks.missing.point.inst(), &lacks.to_keep))
             .collect();
         // An earlier assumption cannot be dropped, so drop all assumptions of this plan.
         let mut room = if repeated.len() < earlier.len() {
@@ -122,8 +123,8 @@ impl SpeculationSearch {
     }
 
     /// Why an assumption without an exit is dropped: a limit, if it could keep more values.
-    fn without_exit(&self, lacks: &Lacking, pins: &[Value], may_pin: bool) -> Dropped {
-        let lost = lacks.lost;
+    fn without_exit(&self, lacks: &MissingExit, pins: &[Value], may_pin: bool) -> Dropped {
+        let lost = lacks.missing.why;
         let may_keep = lacks.to_keep.iter().any(|value| !pins.contains(value));
         match (self.pins, may_pin) {
             (Pins::OnDemand, true) if may_keep => Dropped::TooManyPins(lost),
@@ -134,7 +135,7 @@ impl SpeculationSearch {
 }
 
 /// Pins the values that an exit lacks, as many as fit. Returns whether it pinned a value.
-fn pin(pins: &mut Vec<Value>, lacks: &Lacking, turn: usize) -> bool {
+fn pin(pins: &mut Vec<Value>, lacks: &MissingExit, turn: usize) -> bool {
     // A reason names one value, and others may be missing. The last turn pins all of them.
     let is_last = turn + 1 == PIN_TURNS && !lacks.to_keep.is_empty();
     let more = if is_last { &lacks.gone } else { &lacks.to_keep };

@@ -1,6 +1,7 @@
 //! Each limit of the search: the assumptions lost there, and the sentence that a user reads.
 
 use super::*;
+use crate::driver::{Missing, Why};
 use ir::Function;
 use ir::text::parse_module;
 
@@ -24,11 +25,11 @@ fn search(f: &Function, count: usize) -> SpeculationSearch {
 }
 
 /// An assumption without an exit. With these values pinned, it would have an exit.
-fn lacks(f: &Function, index: usize, to_keep: &[Value]) -> Lacking {
-    Lacking {
-        inst: f.first_inst(f.entry()),
+fn lacks(f: &Function, index: usize, to_keep: &[Value]) -> MissingExit {
+    let point = Point::before(f.first_inst(f.entry()));
+    MissingExit {
+        missing: Missing { point, why: Why::Unproved(None) },
         index: Some(index),
-        lost: Lost::Unproved,
         to_keep: to_keep.to_vec(),
         gone: to_keep.to_vec(),
     }
@@ -62,12 +63,12 @@ fn an_assumption_keeps_so_many_values_and_is_then_left_out_alone() {
         let expected = if turn == 0 { vec![0, 1] } else { vec![1] };
         assert_eq!(state(&search).0, expected);
     }
-    assert_eq!(state(&search).1, [(0, Dropped::NoExit(Lost::Unproved))], "nothing is missing");
+    assert_eq!(state(&search).1, [(0, Dropped::NoExit(Why::Unproved(None)))], "nothing is missing");
     let mut search = self::search(&f, 2);
     for turn in [0, 1] {
         search.amend(&f, &[lacks(&f, 0, values)], turn).expect("it may be amended");
     }
-    let why = Dropped::TooManyPins(Lost::Unproved);
+    let why = Dropped::TooManyPins(Why::Unproved(None));
     assert_eq!(state(&search), (vec![1], vec![(0, why)]));
     let text = "no entry leads back from it: the checker did not accept the entry; it keeps 64 \
                 values, and no more";
@@ -83,7 +84,7 @@ fn an_assumption_without_an_exit_after_the_turns_that_pin_is_left_out_alone() {
         let values = &f.arguments()[turn..=turn];
         search.amend(&f, &[lacks(&f, 0, values)], turn).expect("it may be amended");
     }
-    let why = Dropped::NoPinTurnLeft(Lost::Unproved);
+    let why = Dropped::NoPinTurnLeft(Why::Unproved(None));
     assert_eq!(state(&search), (vec![1], vec![(0, why)]));
     let text = "no entry leads back from it: the checker did not accept the entry; 3 turns pinned \
                 values, and there are no more";

@@ -247,7 +247,7 @@ impl Made {
 
     /// The points without an entry, of both directions.
     fn lost(&self) -> usize {
-        let lost = |one: &Inlined| one.lost.iter().map(Vec::len).sum::<usize>();
+        let lost = |one: &Inlined| one.missing.iter().map(|points| points.len()).sum::<usize>();
         self.inlined().iter().map(|(_, one)| lost(one)).sum()
     }
 

@@ -1,7 +1,8 @@
 //! The action to blame: the first in the log that concerns a value or an instruction.
 
+use crate::reason::Blame;
 use cranelift_entity::SecondaryMap;
-use ir::edit::ActionKind;
+use ir::edit::{ActionKind, Origin};
 use ir::place::Place;
 use ir::{Function, Inst, InstData, Opcode, Value};
 use smallvec::SmallVec;
@@ -30,6 +31,9 @@ pub(crate) struct FirstActions {
     placed: BTreeMap<Inst, SmallVec<[u32; 1]>>,
     /// By instruction: the actions that moved it, a part of `placed`.
     moved: BTreeMap<Inst, SmallVec<[u32; 1]>>,
+    /// The origins of the actions that have another pass or rule than the action before them, each
+    /// with the index of its action. Most actions have both in common with the action before.
+    origins: Vec<(usize, Origin)>,
 }
 
 impl FirstActions {
@@ -93,6 +97,24 @@ impl FirstActions {
     /// Example: of an instruction that was hoisted and then deleted, the first action alone.
     pub(crate) fn moved(&self, inst: Inst) -> &[u32] {
         self.moved.get(&inst).map_or(&[], SmallVec::as_slice)
+    }
+
+    /// An action by its index in the log, with its pass and rule. Cost: logarithmic.
+    ///
+    /// # Panics
+    /// If the log lacks the action.
+    pub(crate) fn blame(&self, action: usize) -> Blame {
+        let row = self.origins.partition_point(|(first, _)| *first <= action) - 1;
+        let (_, origin) = self.origins[row];
+        Blame { action, pass: origin.pass(), rule: origin.rule() }
+    }
+
+    /// Records the origin of the `index`th action.
+    pub(super) fn record_origin(&mut self, index: u32, origin: Origin) {
+        let of = |origin: &Origin| (origin.pass(), origin.rule());
+        if self.origins.last().is_none_or(|(_, last)| of(last) != of(&origin)) {
+            self.origins.push((index as usize, origin));
+        }
     }
 
     /// Records an action, the `index`th. `f` is the version before it: a deleted instruction still

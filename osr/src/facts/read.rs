@@ -51,6 +51,7 @@ impl<'l> LogReader<'l> {
         while let Some(action) = self.replayer.peek() {
             // Before the step: a deleted instruction still has its operands then, and a fold still
             // has both targets.
+            self.first.record_origin(self.index, action.origin());
             self.read(action.kind());
             self.replayer.step()?;
             // The dominator tree serves while blocks stand; moves of instructions within them do

@@ -39,7 +39,7 @@ fn values_read_by_excluded_code_alone_are_not_provided() {
     let carried = value(&base, "carried");
     let synthesis = mappings(&base, &applied, Level::Avail);
     assert_eq!((synthesis.forward.unreachable, synthesis.backward.unreachable), (1, 0));
-    assert!(synthesis.backward.unmapped.is_empty(), "{:?}", synthesis.backward.unmapped);
+    assert!(synthesis.backward.missing.is_empty(), "{:?}", synthesis.backward.missing);
     assert!(synthesis.backward.mapping.entries().all(|(_, e)| !e.provides_value(carried)));
     // With `Demand::Live`, entries must provide the number too, and the version after has lost it.
     let (after, log) = applied.into_parts();

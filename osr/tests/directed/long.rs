@@ -127,7 +127,7 @@ fn a_function_with_many_live_values_has_entries_at_all_points() {
     let applied = edited(&base, multiply);
     let synthesis = mappings(&base, &applied, Level::Avail);
     for mapped in [&synthesis.forward, &synthesis.backward] {
-        assert_eq!(mapped.unmapped, []);
+        assert_eq!(mapped.missing, []);
         assert!(mapped.mapping.len() > 2 * WORDS);
         let provided = mapped.mapping.shared_entries().map(|(_, e)| e.get().assigns.len());
         let most = MappingLimits::default().whole;
@@ -145,10 +145,10 @@ fn is_spread(base: &Function, limits: MappingLimits) {
         let header = Point::before(inst(base, "n"));
         assert!(mapped.mapping.entries().any(|(_, e)| e.target == header), "no entry to the loop");
         let has: Vec<Point> = mapped.mapping.points().collect();
-        assert_eq!(has.len() + mapped.unmapped.len() + mapped.unreachable, mapped.points);
-        assert!(mapped.unmapped.len() > mapped.points / 3, "{} left out", mapped.unmapped.len());
-        assert!(mapped.unmapped.iter().all(|u| u.reason == Reason::ManyValues));
-        let left_out: Vec<Point> = mapped.unmapped.iter().map(|u| u.point).collect();
+        assert_eq!(has.len() + mapped.missing.len() + mapped.unreachable, mapped.points);
+        assert!(mapped.missing.len() > mapped.points / 3, "{} left out", mapped.missing.len());
+        assert!(mapped.missing.iter().all(|one| one.why.reason == Reason::ManyValues));
+        let left_out: Vec<Point> = mapped.missing.iter().map(|u| u.point).collect();
         let mut all: Vec<Point> = has.iter().chain(&left_out).copied().collect();
         all.sort_unstable();
         for tenth in all.chunks(all.len() / 10) {
@@ -204,7 +204,7 @@ fn pure_instructions_bound_a_long_row_of_blocks() {
     assert!((5..20).contains(&pure), "{pure}");
     let synthesis = synthesize(&pair, Level::Avail);
     for direction in [&synthesis.forward, &synthesis.backward] {
-        assert!(direction.unmapped.is_empty(), "{:?}", direction.unmapped);
+        assert!(direction.missing.is_empty(), "{:?}", direction.missing);
     }
 }
 

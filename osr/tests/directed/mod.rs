@@ -10,8 +10,8 @@ use super::common::{edited, function, inst, value};
 use ir::edit::{Applied, Editor};
 use ir::{Block, Edge, Function, Imm, Inst, InstSpec, Opcode, Point, Type, Value};
 use osier_osr::{
-    Level, MappingLimits, Reason, Synthesis, SynthesizedMapping, Unmapped, VersionPair, synthesize,
-    synthesize_within,
+    Level, MappingLimits, Missing, Obstacle, Reason, Synthesis, SynthesizedMapping, VersionPair,
+    synthesize, synthesize_within,
 };
 use transition::Demand;
 use transition::mapping::{Entry, Operand};
@@ -54,7 +54,7 @@ fn entry(direction: &SynthesizedMapping, point: Point) -> &Entry {
     direction
         .mapping
         .entry(point)
-        .unwrap_or_else(|| panic!("no entry at {point:?}: {:?}", direction.unmapped))
+        .unwrap_or_else(|| panic!("no entry at {point:?}: {:?}", direction.missing))
 }
 
 fn source_of(entry: &Entry, value: Value) -> Operand {
@@ -68,10 +68,11 @@ fn source_of(entry: &Entry, value: Value) -> Operand {
 
 fn reason(direction: &SynthesizedMapping, point: Point) -> Reason {
     direction
-        .unmapped
+        .missing
         .iter()
-        .find(|u| u.point == point)
+        .find(|missing| missing.point == point)
         .unwrap_or_else(|| panic!("{point:?} is mapped"))
+        .why
         .reason
 }
 
@@ -130,7 +131,7 @@ fn at_empty_only_points_with_nothing_to_do_have_entries() {
     for direction in [&synthesis.forward, &synthesis.backward] {
         assert!(direction.mapping.entries().all(|(_, e)| e.is_empty()));
         assert_eq!(
-            direction.mapping.len() + direction.unmapped.len() + direction.unreachable,
+            direction.mapping.len() + direction.missing.len() + direction.unreachable,
             direction.points
         );
     }
@@ -273,7 +274,7 @@ fn no_entry_lands_behind_a_trap_that_was_not_reached() {
         assert_eq!(entry.target, Point::before(inst(&base, "d")), "from before %{name}");
     }
     // In the other direction the source version has always passed the division.
-    assert!(synthesis.backward.unmapped.is_empty(), "{:?}", synthesis.backward.unmapped);
+    assert!(synthesis.backward.missing.is_empty(), "{:?}", synthesis.backward.missing);
 }
 
 /// Two multiplications that are equal only where the branch says so.
@@ -380,10 +381,11 @@ fn behind_a_moved_store_there_are_no_entries() {
     // In the end memory is the same. But no later store covers the moved store, so its window has
     // no end.
     for direction in [&synthesis.forward, &synthesis.backward] {
-        let is_lost =
-            |u: &&Unmapped| [Reason::MemoryAhead, Reason::MemoryBehind].contains(&u.reason);
-        assert!(direction.unmapped.iter().filter(is_lost).count() >= 2, "{:?}", direction.unmapped);
-        assert!(direction.unmapped.iter().all(|u| u.blame == Some(0)));
+        let is_lost = |missing: &&Missing<Obstacle>| {
+            [Reason::MemoryAhead, Reason::MemoryBehind].contains(&missing.why.reason)
+        };
+        assert!(direction.missing.iter().filter(is_lost).count() >= 2, "{:?}", direction.missing);
+        assert!(direction.missing.iter().all(|one| one.why.blame.is_some_and(|by| by.action == 0)));
         let end = Point::before(base.terminator(base.entry()));
         assert!(direction.mapping.entry(end).is_none());
     }
@@ -439,8 +441,8 @@ fn code_proved_dead_is_unreachable_and_the_rest_maps_through_the_merge() {
     });
     let synthesis = mappings(&base, &applied, Level::Avail);
     assert_eq!((synthesis.forward.points, synthesis.forward.unreachable), (7, 2));
-    assert!(synthesis.forward.unmapped.is_empty(), "{:?}", synthesis.forward.unmapped);
-    assert!(synthesis.backward.unmapped.is_empty(), "{:?}", synthesis.backward.unmapped);
+    assert!(synthesis.forward.missing.is_empty(), "{:?}", synthesis.forward.missing);
+    assert!(synthesis.backward.missing.is_empty(), "{:?}", synthesis.backward.missing);
     let dead = block(&base, "else");
     assert!(
         synthesis.backward.mapping.entries().all(|(_, e)| base.inst_block(e.target.inst()) != dead)

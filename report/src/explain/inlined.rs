@@ -6,17 +6,17 @@
 use super::words::Told;
 use super::{
     Found, InlinedPoint, NoSuchPoint, Question, Shown, absent, answers, because, rejected_text,
-    shown_code, shown_entry, shown_landing, why_unmapped, why_unreachable,
+    shown_code, shown_entry, shown_landing, why_obstacle, why_unreachable,
 };
 use crate::blame::History;
 use crate::listing::NamedVersion;
 use crate::schema::{
-    ActivationPlace, ExplainedEntry, PerLevel, PointAnswer, PointPlace, PointStatus, Why,
+    ActivationPlace, ExplainedEntry, ExplainedWhy, PerLevel, PointAnswer, PointPlace, PointStatus,
 };
 use crate::source::{Lines, VersionLines};
 use check::FrameRefusal;
-use derive::driver::{Missing, UNPROVED};
-use derive::inlining::{Inlined, InlinedSteps, MappedStep};
+use derive::driver::{ProvedMapping, UNPROVED, Why};
+use derive::inlining::Inlined;
 use ir::cfg::Cfg;
 use ir::edit::ActionLog;
 use ir::{Func, Inst, Module, Point, Value};
@@ -33,13 +33,9 @@ use transition::{Refusal, Side};
 /// # Errors
 /// If neither the base nor the version has the point. The message suggests points that the text may
 /// have meant.
-///
-/// # Panics
-/// If the steps belong to another inlining.
 pub fn explain_inlined(
     module: &Module,
     made: &Inlined,
-    steps: &InlinedSteps,
     question: Question<'_>,
 ) -> Result<Vec<PointAnswer>, NoSuchPoint> {
     let ends = [
@@ -57,7 +53,7 @@ pub fn explain_inlined(
         Told { base: named(from), opt: named(to), history }
     };
     let told = [told(0), told(1), told(2)];
-    let teller = InlinedTeller { module, made, steps, told, lines: question.lines };
+    let teller = InlinedTeller { module, made, told, lines: question.lines };
     answers(&teller.told[2], question, |heading, found| match found {
         Found::Here(point) => teller.answer(heading, point),
         Found::Elsewhere(point) => teller.absent(heading, question.point, point),
@@ -72,12 +68,11 @@ fn is_removed(told: &Told<'_>, shown: Shown<'_>, point: Point) -> bool {
 }
 
 /// Why a point has no entry: its status, the reason and the step that is missing.
-type Lost = (PointStatus, Why, Option<&'static str>);
+type ToldWhy = (PointStatus, ExplainedWhy, Option<&'static str>);
 
 struct InlinedTeller<'a> {
     module: &'a Module,
     made: &'a Inlined,
-    steps: &'a InlinedSteps,
     /// The base with the cleaned version, the copy with the optimized one, and the base with the
     /// optimized one.
     told: [Told<'a>; 3],
@@ -115,7 +110,7 @@ impl InlinedTeller<'_> {
         let (status, why, step) = match &entry {
             Some(_) => (PointStatus::Entry, None, None),
             None => {
-                let (status, why, step) = self.lost(heading, point);
+                let (status, why, step) = self.why(heading, point);
                 (status, Some(why), step)
             }
         };
@@ -198,8 +193,8 @@ impl InlinedTeller<'_> {
     }
 
     /// The status of a point without an entry, and the reason.
-    fn lost(&self, heading: Side, point: Point) -> Lost {
-        let pairs = &self.steps.pairs;
+    fn why(&self, heading: Side, point: Point) -> ToldWhy {
+        let pairs = &self.made.pairs;
         let refused = match heading {
             Side::Before => self
                 .missing(point, &pairs[0].before, 0, ["base", "cleaned"])
@@ -211,7 +206,7 @@ impl InlinedTeller<'_> {
         refused.unwrap_or_else(|| {
             let (at, from) = if heading == Side::Before { (0, "base") } else { (1, "opt") };
             let (told, from) = (&self.told[at], self.shown(from));
-            let is_dead = self.steps.unreachable[at].contains(&point);
+            let is_dead = self.made.unreachable[at].contains(&point);
             match is_dead || is_removed(told, from, point) {
                 true => (
                     PointStatus::Unreachable,
@@ -230,11 +225,16 @@ impl InlinedTeller<'_> {
     fn missing(
         &self,
         point: Point,
-        made: &MappedStep,
+        made: &ProvedMapping,
         at: usize,
         names: [&'static str; 2],
-    ) -> Option<Lost> {
+    ) -> Option<ToldWhy> {
         let told = &self.told[at];
+        let ends = [(VersionTree::BASE, self.made.cleaned), (self.made.copy, self.made.optimized)];
+        // A plan that assumes composes the step, and its obstacles are about a version in between.
+        if self.made.tree.parent(ends[at].1) != Some(ends[at].0) {
+            return None;
+        }
         let step = match names {
             ["base", _] => "base to cleaned",
             ["cleaned", _] => "cleaned to base",
@@ -242,30 +242,31 @@ impl InlinedTeller<'_> {
             _ => "opt to copy",
         };
         let verdict = match made.missing.at(point)? {
-            Missing::Unmapped(unmapped) => {
-                let why = why_unmapped(told, names.map(|name| self.shown(name)), unmapped);
+            Why::Obstacle(obstacle) => {
+                let why = why_obstacle(told, names.map(|name| self.shown(name)), obstacle);
                 return Some((PointStatus::None, why, Some(step)));
             }
-            Missing::Rejected(_, verdict) => verdict,
+            Why::Unproved(verdict) => (*verdict)?,
+            Why::Refused(_) | Why::Frames(_) => return None,
         };
-        let blame = told.history.of_rejected(point, verdict);
+        let blame = told.history.of_rejected(point, &verdict);
         let text = verdict.finding().map_or(String::new(), |finding| rejected_text(finding.check));
         let why = because(told, UNPROVED, text, blame);
-        let why = Why { verdict: Some(verdict.to_string()), ..why };
+        let why = ExplainedWhy { verdict: Some(verdict.to_string()), ..why };
         Some((PointStatus::Unproved, why, Some(step)))
     }
 
     /// The reason why an entry into the cleaned version cannot be extended into the copy or the
     /// optimized version.
-    fn not_entered(&self, point: Point) -> Option<Lost> {
-        let (_, refusal) = self.steps.refused.into.iter().find(|(refused, _)| *refused == point)?;
-        let landing = self.steps.pairs[0].before.mapping.entry(point)?.target.inst();
+    fn not_entered(&self, point: Point) -> Option<ToldWhy> {
+        let Why::Refused(refusal) = self.made.missing[0].at(point)? else { return None };
+        let landing = self.made.pairs[0].before.mapping.entry(point)?.target.inst();
         let Some(place) = self.made.copies.place(landing).map(Point::before) else {
             return Some(self.no_place(landing, *refusal));
         };
-        let ahead = &self.steps.pairs[1].before;
-        if let Some(lost) = self.missing(place, ahead, 1, ["copy", "opt"]) {
-            return Some(lost);
+        let ahead = &self.made.pairs[1].before;
+        if let Some(why) = self.missing(place, ahead, 1, ["copy", "opt"]) {
+            return Some(why);
         }
         let told = &self.told[1];
         let why = match refusal {
@@ -273,7 +274,7 @@ impl InlinedTeller<'_> {
             Refusal::NoSecondEntry if is_removed(told, self.shown("copy"), place) => {
                 let copy = self.shown("copy");
                 let why = why_unreachable(told, copy, place, &Cfg::new(copy.version.version));
-                Why { reason: refusal.name(), ..why }
+                ExplainedWhy { reason: refusal.name(), ..why }
             }
             _ => because(told, refusal.name(), refusal.to_string(), None),
         };
@@ -282,7 +283,7 @@ impl InlinedTeller<'_> {
 
     /// The reason why an instruction of the cleaned version has no unique place in the copy: a
     /// preceding inlined call does not return, or the instruction has several copies.
-    fn no_place(&self, inst: Inst, refusal: Refusal) -> Lost {
+    fn no_place(&self, inst: Inst, refusal: Refusal) -> ToldWhy {
         let (copy, cleaned) = (self.shown("copy"), self.shown("cleaned").version.version);
         let copies = &self.made.copies;
         let is_there = |of: Inst| copies.origin(of) == Some((0, inst));
@@ -303,9 +304,9 @@ impl InlinedTeller<'_> {
     }
 
     /// The reason why an entry into the copy cannot be extended to frames.
-    fn not_left(&self, point: Point) -> Option<Lost> {
-        let (_, refusal) = self.steps.refused.out.iter().find(|(refused, _)| *refused == point)?;
-        let landing = self.steps.pairs[1].after.mapping.entry(point)?.target.inst();
+    fn not_left(&self, point: Point) -> Option<ToldWhy> {
+        let Why::Frames(refusal) = self.made.missing[1].at(point)? else { return None };
+        let landing = self.made.pairs[1].after.mapping.entry(point)?.target.inst();
         let stack: Vec<(InstanceId, Inst)> = self
             .made
             .copies
@@ -315,13 +316,13 @@ impl InlinedTeller<'_> {
         let why = match refusal {
             FrameRefusal::Composition { frame, refusal } => {
                 let (id, inst) = *stack.get(*frame)?;
-                let behind = &self.steps.pairs[0].after;
+                let behind = &self.made.pairs[0].after;
                 if *refusal == Refusal::NoSecondEntry
                     && id == 0
-                    && let Some(lost) =
+                    && let Some(why) =
                         self.missing(Point::before(inst), behind, 0, ["cleaned", "base"])
                 {
-                    return Some(lost);
+                    return Some(why);
                 }
                 match refusal {
                     Refusal::NotProvided { value } if id == 0 => {
@@ -349,11 +350,11 @@ impl InlinedTeller<'_> {
         value: Value,
         version: &'static str,
         told: &Told<'_>,
-    ) -> Why {
+    ) -> ExplainedWhy {
         let shown = self.shown(version);
         let has_it = shown.version.version.has_value(value);
         let why = because(told, refusal.name(), refusal.to_string(), told.history.of_value(value));
-        Why {
+        ExplainedWhy {
             value: has_it.then(|| shown.version.text.value(value)),
             defined: has_it.then(|| shown.defined(value)),
             ..why

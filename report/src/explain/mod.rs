@@ -27,18 +27,18 @@ use crate::blame::{History, Mentions};
 use crate::listing::NamedVersion;
 use crate::place;
 use crate::schema::{
-    ActivationPlace, Computed, ExplainedEntry, ExplainedLanding, InlinedPoint, Kept, PassAction,
-    PerLevel, PointAnswer, PointPlace, PointStatus, Replayed, SetValue, Why,
+    ActivationPlace, Computed, ExplainedEntry, ExplainedLanding, ExplainedWhy, InlinedPoint, Kept,
+    PassAction, PerLevel, PointAnswer, PointPlace, PointStatus, Replayed, SetValue,
 };
 use crate::source::Lines;
 use crate::table::shortened;
 use check::verdict::Check;
-use derive::driver::{Derived, Proved, ProvedLevel, ProvedMapping};
-use derive::driver::{Missing, UNPROVED};
+use derive::driver::{Derived, Proved};
+use derive::driver::{UNPROVED, Why};
 use difference::Differences;
 use ir::cfg::Cfg;
 use ir::{Function, Inst, Module, Opcode, Point, Value, ValueDef};
-use osr::{Level, Unmapped};
+use osr::{Level, Obstacle};
 use std::cell::OnceCell;
 use std::fmt;
 use transition::frames::FramePlace;
@@ -261,20 +261,11 @@ struct Teller<'i, 'a> {
 }
 
 impl Teller<'_, '_> {
-    fn mapping<'c>(&self, made: &'c ProvedLevel) -> &'c ProvedMapping {
-        match self.heading {
-            Side::Before => &made.forward,
-            Side::After => &made.backward,
-        }
-    }
-
     /// The entry used at a level, and the level of its mapping: the level itself or the nearest
     /// lower level with an entry.
     fn entry(&self, point: Point, level: Level) -> Option<(Level, &Entry)> {
-        let levels = self.index.certified.levels.iter().rev().filter(|made| made.level <= level);
-        levels
-            .filter_map(|made| Some((made.level, self.mapping(made).mapping.entry(point)?)))
-            .next()
+        let levels = self.index.certified.levels.iter().rev().filter(|(of, _)| *of <= level);
+        levels.filter_map(|(of, made)| Some((*of, made[self.heading].mapping.entry(point)?))).next()
     }
 
     fn answer(&self, point: Point) -> PointAnswer {
@@ -289,8 +280,8 @@ impl Teller<'_, '_> {
         };
         let mut levels = PerLevel::default();
         if status != PointStatus::Unreachable {
-            for made in &self.index.certified.levels {
-                levels.set(place(made.level), self.entry(point, made.level).is_some());
+            for (level, _) in &self.index.certified.levels {
+                levels.set(place(*level), self.entry(point, *level).is_some());
             }
         }
         PointAnswer {
@@ -311,25 +302,25 @@ impl Teller<'_, '_> {
     }
 
     /// The status of a point without an entry, and the reason.
-    fn why(&self, point: Point) -> (PointStatus, Why) {
-        let made = self.index.certified.levels.iter().find(|made| made.level == self.index.level);
-        let made = self.mapping(made.expect("mappings were made at the level asked about"));
-        let missing = made.missing.at(point);
-        if let Some(Missing::Unmapped(unmapped)) = missing {
-            return (PointStatus::None, why_unmapped(self.told, [self.from, self.to], unmapped));
+    fn why(&self, point: Point) -> (PointStatus, ExplainedWhy) {
+        let made = self.index.certified.at(self.index.level);
+        let made = made.expect("mappings were made at the level asked about");
+        let why = made[self.heading].missing.at(point);
+        if let Some(Why::Obstacle(obstacle)) = why {
+            return (PointStatus::None, why_obstacle(self.told, [self.from, self.to], obstacle));
         }
-        if let Some(Missing::Rejected(_, verdict)) = missing {
+        if let Some(verdict) = why.and_then(Why::verdict) {
             let finding = verdict.finding().expect("what is rejected failed a check");
             let unproved = self.index.certified.unproved.iter().find(|u| u.finding == finding);
             let unproved = unproved.map(|unproved| self.index.differences().told(unproved));
-            let blame = self.told.history.of_rejected(point, verdict);
+            let blame = self.told.history.of_rejected(point, &verdict);
             let text = rejected_text(finding.check);
             let mut why = because(self.told, UNPROVED, text, blame);
             if let Some(unproved) = &unproved {
                 why.blame = unproved.blame.clone();
             }
             let verdict = Some(verdict.to_string());
-            return (PointStatus::Unproved, Why { verdict, unproved, ..why });
+            return (PointStatus::Unproved, ExplainedWhy { verdict, unproved, ..why });
         }
         (
             PointStatus::Unreachable,
@@ -357,23 +348,28 @@ fn absent(
     }
 }
 
-fn because(told: &Told<'_>, reason: &'static str, text: String, blame: Option<usize>) -> Why {
+fn because(
+    told: &Told<'_>,
+    reason: &'static str,
+    text: String,
+    blame: Option<usize>,
+) -> ExplainedWhy {
     let blame = blame.map(|number| told.done(number));
     let (value, defined, trap, verdict, unproved, tested) = Default::default();
-    Why { reason, text, value, defined, trap, verdict, unproved, blame, tested }
+    ExplainedWhy { reason, text, value, defined, trap, verdict, unproved, blame, tested }
 }
 
 /// Why synthesis found no entry.
-fn why_unmapped(told: &Told<'_>, [from, to]: [Shown<'_>; 2], unmapped: &Unmapped) -> Why {
-    let (name, text) = (unmapped.reason.name(), unmapped.reason.to_string());
+fn why_obstacle(told: &Told<'_>, [from, to]: [Shown<'_>; 2], obstacle: &Obstacle) -> ExplainedWhy {
+    let (name, text) = (obstacle.reason.name(), obstacle.reason.to_string());
     // The blocking instruction may be a store that only the source version has. Show it there
     // (`explanations_of_all_points_match_the_report`).
     let home = |inst: Inst| if to.version.version.has_inst(inst) { to } else { from };
-    Why {
-        value: unmapped.value.map(|value| to.version.text.value(value)),
-        defined: unmapped.value.map(|value| to.defined(value)),
-        trap: unmapped.inst.map(|inst| home(inst).place(Point::before(inst))),
-        ..because(told, name, text, unmapped.blame)
+    ExplainedWhy {
+        value: obstacle.value.map(|value| to.version.text.value(value)),
+        defined: obstacle.value.map(|value| to.defined(value)),
+        trap: obstacle.inst.map(|inst| home(inst).place(Point::before(inst))),
+        ..because(told, name, text, obstacle.blame.map(|blame| blame.action))
     }
 }
 
@@ -390,7 +386,7 @@ fn rejected_text(check: Check) -> String {
     }
 }
 
-fn why_unreachable(told: &Told<'_>, from: Shown<'_>, point: Point, graph: &Cfg) -> Why {
+fn why_unreachable(told: &Told<'_>, from: Shown<'_>, point: Point, graph: &Cfg) -> ExplainedWhy {
     let function = from.version.version;
     let block = function.inst_block(point.inst());
     let name = from.version.text.block(block);
@@ -402,7 +398,12 @@ fn why_unreachable(told: &Told<'_>, from: Shown<'_>, point: Point, graph: &Cfg) 
 }
 
 /// Why the source version lacks a point that the target version has.
-fn why_absent(told: &Told<'_>, [from, to]: [Shown<'_>; 2], asked: &str, elsewhere: Point) -> Why {
+fn why_absent(
+    told: &Told<'_>,
+    [from, to]: [Shown<'_>; 2],
+    asked: &str,
+    elsewhere: Point,
+) -> ExplainedWhy {
     let place = to.place(elsewhere);
     let (name, asked) = (asked.trim(), shortened(asked.trim(), SHOWN));
     let text =

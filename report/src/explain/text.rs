@@ -3,8 +3,8 @@
 use crate::WIDTH;
 use crate::listing::LABEL;
 use crate::schema::{
-    ActivationPlace, EntryPrice, ExplainedEntry, ExplainedLanding, Explanation, LEVELS, PassAction,
-    PointAnswer, PointPlace, PointStatus, SetValue, TestedBlame, UnprovedPlace, Why,
+    ActivationPlace, EntryPrice, ExplainedEntry, ExplainedLanding, ExplainedWhy, Explanation,
+    LEVELS, PassAction, PointAnswer, PointPlace, PointStatus, SetValue, TestedBlame, UnprovedPlace,
 };
 use crate::table::{shortened, wrapped};
 
@@ -296,7 +296,7 @@ fn kept_words(values: usize, arguments: usize) -> String {
     }
 }
 
-fn why_lines(status: PointStatus, why: &Why, to: &str, lines: &mut TextLines) {
+fn why_lines(status: PointStatus, why: &ExplainedWhy, to: &str, lines: &mut TextLines) {
     match status {
         PointStatus::None | PointStatus::Unproved => {
             lines.words("to", &format!("no entry: {}", why.text))

@@ -2,6 +2,7 @@
 
 use super::{Listing, NamedVersion};
 use crate::source::{Lines, VersionLines};
+use derive::driver::{MissingPoints, Why};
 use derive::inlining::Inlined;
 use ir::edit::ActionLog;
 use ir::text::AtName;
@@ -26,13 +27,13 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
     let log = ActionLog::empty_for(base.version);
     let mut out = String::new();
     let [up, down] = &made.points;
-    let [up_lost, down_lost] = made.lost.each_ref().map(|lost| lost.iter().copied().collect());
+    let [up_missing, down_missing] = &made.missing;
     let mut listing = Listing { source: &base, target: &opt, log: &log, out: &mut out };
-    listing.heading("base to opt", up, &up_lost);
+    listing.heading("base to opt", up, up_missing);
     for point in up {
         match made.up.entry(*point) {
             Some(entry) => listing.entry(*point, entry),
-            None => listing.lost(*point, &up_lost),
+            None => listing.missing(*point, up_missing),
         }
     }
     // By function: the base, with its names.
@@ -44,28 +45,28 @@ pub fn frames_with_lines(module: &Module, made: &Inlined, lines: Option<&dyn Lin
         bases.entry(func).or_insert_with(|| NamedVersion::new(module, body));
     }
     let mut listing = Listing { source: &opt, target: &base, log: &log, out: &mut out };
-    listing.heading("opt to frames", down, &down_lost);
+    listing.heading("opt to frames", down, down_missing);
     for point in down {
         match made.down.entry(*point) {
             Some(entry) => {
                 let frames: Vec<Landing<'_>> = entry.landings(own, made.down.target()).collect();
                 listing.frame_entry(*point, entry, &frames, &bases);
             }
-            None => listing.lost(*point, &down_lost),
+            None => listing.missing(*point, down_missing),
         }
     }
     out
 }
 
 impl Listing<'_> {
-    fn heading(&mut self, heading: &str, points: &[Point], lost: &BTreeMap<Point, &'static str>) {
+    fn heading(&mut self, heading: &str, points: &[Point], missing: &MissingPoints) {
         let (name, count) = (AtName(self.source.version.name()), points.len());
-        let entries = count - lost.len();
+        let entries = count - missing.len();
         self.line(0, &format!("func {name}, {heading}, avail: {entries} of {count} points"));
     }
 
-    fn lost(&mut self, point: Point, lost: &BTreeMap<Point, &'static str>) {
-        let reason = lost.get(&point).copied().unwrap_or("unknown");
+    fn missing(&mut self, point: Point, missing: &MissingPoints) {
+        let reason = missing.at(point).map_or("unknown", Why::name);
         self.no_entry(point, &reason.replace('_', " "));
     }
 

@@ -49,7 +49,7 @@ pub struct PointAnswer {
     /// The entry of the point, or `null`.
     pub entry: Option<ExplainedEntry>,
     /// The reason why the point has no entry. `null` if it has one.
-    pub why: Option<Why>,
+    pub why: Option<ExplainedWhy>,
     /// Whether the point has an entry at each level. An entry of a lower level counts, as for
     /// `osier report`. All are `null` if the source version lacks the point or the point is
     /// unreachable.
@@ -295,7 +295,7 @@ pub struct Kept {
 
 /// The reason why a point has no entry.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Why {
+pub struct ExplainedWhy {
     /// The name of the reason in reports: one of `osr::Reason`, `unproved`, `unreachable` or
     /// `absent`.
     pub reason: &'static str,

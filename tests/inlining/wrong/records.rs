@@ -6,7 +6,7 @@ use super::copies::ORIGINALS;
 use super::hand::parsed;
 use osier::driver::NoObserver;
 use osier::exchange::{self, ExportedCopy, InlinedVerdicts, WrittenCopy, recheck_copy};
-use osier::inlining::inline_in_steps;
+use osier::inlining::inline;
 use osier::inlining::{CalleeLandings, InlinePlan, LeftOut};
 use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
 use osier::passes::Callers;
@@ -53,11 +53,11 @@ impl Records {
         let func = module.func_named("main").expect("it is declared");
         let plan = InlinePlan::o3();
         let landings = CalleeLandings::new(&module, &plan);
-        let made = inline_in_steps(&module, func, &plan, &landings, &mut NoObserver);
-        let (made, steps) = made.expect("the call is inlined");
+        let made = inline(&module, func, &plan, &landings, &mut NoObserver);
+        let made = made.expect("the call is inlined");
         let mut file = exchange::header(&plan.names().join(","), "avail", 1);
         file += &exchange::landings_header(0);
-        exchange::write_copy(&mut file, &module, &WrittenCopy::of(func, &made, &steps));
+        exchange::write_copy(&mut file, &module, &WrittenCopy::of(func, &made));
         // The file names entities of versions that are made again.
         let module = parsed(text);
         let callers = Callers::new(&module);

@@ -10,7 +10,7 @@
 //! many.
 
 use super::{GivenUp, Retry, numbers};
-use crate::driver::{Derived, NoObserver, ProvedLevel, ProvedMapping, Vigilance, derive_within};
+use crate::driver::{Derived, NoObserver, Proved, Vigilance, derive_within};
 use check::verdict::{Check, Verdict};
 use ir::edit::Fuel;
 use ir::{Function, Module, Point, Value};
@@ -47,15 +47,20 @@ impl Answer {
         Answer { is_unrelated: related.is_err(), check, ..Answer::default() }
     }
 
-    pub(super) fn of_level(made: &ProvedLevel) -> Answer {
-        let sides = [&made.forward, &made.backward];
-        let mut verdicts = sides.iter().flat_map(|m| lost(m)).map(|(_, verdict)| verdict);
+    /// The answer for the highest level. An empty answer without a level.
+    pub(super) fn of(proved: &Proved) -> Answer {
+        let Some((_, made)) = proved.levels.last() else { return Answer::default() };
+        let sides = [&made.before, &made.after];
+        let mut verdicts = sides.iter().flat_map(|m| m.missing.lost()).map(|(_, verdict)| verdict);
         let first = verdicts.next();
         let is_unrelated = first.is_some_and(|first| verdicts.all(|verdict| verdict == first))
             && sides.iter().all(|m| m.mapping.is_empty());
         Answer {
-            dropped: sides.map(|m| lost(m).map(|(point, _)| point).collect()),
-            missing: sides.iter().map(|m| lost(m).count() + m.missing.unmapped().count()).sum(),
+            dropped: sides.map(|m| m.missing.lost().map(|(point, _)| point).collect()),
+            missing: sides
+                .iter()
+                .map(|m| m.missing.lost().count() + m.missing.obstacles().count())
+                .sum(),
             held: sides.iter().map(|m| m.mapping.len()).sum(),
             is_unrelated,
             check: first.and_then(|verdict| verdict.finding()).map(|finding| finding.check),
@@ -88,17 +93,6 @@ impl Answer {
         let pairs = self.dropped.iter().zip(&other.dropped);
         self.is_unrelated || pairs.into_iter().any(|(mine, theirs)| !mine.is_disjoint(theirs))
     }
-}
-
-/// The dropped entries of a mapping that are lost.
-fn lost(made: &ProvedMapping) -> impl Iterator<Item = (Point, Verdict)> {
-    made.missing.rejected().filter(|(_, verdict)| is_lost(verdict))
-}
-
-/// Whether a verdict costs an entry. An entry at an unreachable point is not lost, since no run
-/// needs it (`entries_that_no_run_needs_cost_nothing`).
-pub(crate) fn is_lost(verdict: &Verdict) -> bool {
-    verdict.finding().is_some_and(|finding| finding.check != Check::SourceReached)
 }
 
 /// Judges a version against the base.

@@ -234,16 +234,17 @@ impl Native {
         let recipe = Recipe { vigilance, retry, ..Recipe::new(pipeline, &[Level::Avail]) };
         let made = derive_with_states(&self.module, &base, places, &recipe, &mut NoObserver);
         let made = made.map_err(|error| text(&error))?;
-        if let Some(lost) = made.missing_exits.first() {
-            return Err(text(lost));
+        if let Some(missing) = made.down().missing.first() {
+            return Err(text(missing));
         }
-        let (optimized, forward) = (&made.derived.function, made.up);
-        let of_exit = |at: &Point| PointSpec::of_entry(&made.down, *at, Condition::Always);
-        let points: Option<Vec<PointSpec>> = made.exits.iter().map(of_exit).collect();
+        let (optimized, forward) = (&made.derived.function, made.proved.before.mapping);
+        let down = made.proved.after.mapping;
+        let of_exit = |at: Point| PointSpec::of_entry(&down, at, Condition::Always);
+        let points: Option<Vec<PointSpec>> = down.points().map(of_exit).collect();
         let points = points.ok_or("an exit lacks its entry")?;
         let version = self.engine.version(&self.module, func, optimized, &points);
         let version = version.map_err(|error| text(&error))?;
-        let back_to_base = Arc::new(made.down);
+        let back_to_base = Arc::new(down);
         let landed = Arc::new(BTreeMap::from([(func, Arc::clone(&states))]));
         let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&landed));
         let actions = points.iter().map(|_| hand()).collect();

@@ -13,7 +13,7 @@ use super::{AnswerIndex, Teller};
 use crate::blame::History;
 use crate::listing::NamedVersion;
 use crate::place;
-use crate::schema::{LEVELS, PassAction, PointStatus, Why};
+use crate::schema::{ExplainedWhy, LEVELS, PassAction, PointStatus};
 use crate::source::Lines;
 use cranelift_entity::SecondaryMap;
 use derive::driver::{GivenUp, ProvedMapping, Secured};
@@ -375,7 +375,7 @@ impl Viewer<'_> {
         }
     }
 
-    fn why(&mut self, why: &Why) -> WhyView {
+    fn why(&mut self, why: &ExplainedWhy) -> WhyView {
         let mut details: Vec<(&str, String)> = Vec::new();
         if let (Some(value), Some(defined)) = (&why.value, &why.defined) {
             details.push(("wanted", format!("{value}, there {defined}")));
@@ -455,15 +455,15 @@ fn facts<'a>(teller: &Teller<'_, 'a>) -> Facts<'a> {
         made.mapping.points().zip(&made.facts).map(move |(point, f)| ((level, point), f))
     };
     let levels = teller.index.certified.levels.iter();
-    levels.map(|made| (made.level, teller.mapping(made))).flat_map(of).collect()
+    levels.map(|(level, made)| (*level, &made[teller.heading])).flat_map(of).collect()
 }
 
 /// The index in [`LEVELS`] of the first level at which a point has an entry. The point must have an
 /// entry at some level.
 fn first_level(teller: &Teller<'_, '_>, point: Point) -> u8 {
     let mut levels = teller.index.certified.levels.iter();
-    let first = levels.find(|made| teller.mapping(made).mapping.has_entry(point));
-    place(first.expect("an entry has a level").level) as u8
+    let first = levels.find(|(_, made)| made[teller.heading].mapping.has_entry(point));
+    place(first.expect("an entry has a level").0) as u8
 }
 
 /// The price of the entry of a point at each level at which it has one, lowest first.
@@ -474,7 +474,7 @@ fn prices(teller: &Teller<'_, '_>, point: Point) -> Vec<Price> {
         let kept = entry.kept.iter().filter(|value| arguments.contains(value)).count();
         [entry.steps.len() + entry.replays.len(), copies, entry.kept.len() - kept, kept]
     };
-    let levels = teller.index.certified.levels.iter().map(|made| made.level);
+    let levels = teller.index.certified.levels.iter().map(|(level, _)| *level);
     let levels = levels.filter(|level| *level <= teller.index.level);
     levels.filter_map(|level| Some(price(teller.entry(point, level)?.1))).collect()
 }
