@@ -24,7 +24,7 @@ pub use retry::{
 };
 pub use states::{SecuredStates, StatePointError, StatePoints, derive_with_states};
 
-use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
+use ir::edit::{ActionLog, Fuel, Pass, apply_to, check_replay};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
 use passes::Pipeline;
@@ -112,10 +112,11 @@ pub(crate) fn derive_within(
     let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
     for pass in pipeline.passes() {
         observer.begin(Some(Step::Optimize));
-        let (function, log) = apply(&derived.function, *pass, fuel).into_parts();
-        if vigilance == Vigilance::On {
+        let before = (vigilance == Vigilance::On).then(|| derived.function.clone());
+        let (function, log) = apply_to(derived.function, *pass, fuel).into_parts();
+        if let Some(before) = before {
             observer.begin(Some(Step::Replay));
-            check_pass(module, *pass, &derived.function, &log, &function);
+            check_pass(module, *pass, &before, &log, &function);
         }
         derived.function = function;
         derived.log.extend(log);

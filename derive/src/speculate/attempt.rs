@@ -6,7 +6,7 @@ use crate::driver::{NoObserver, ProvedGraph, Vigilance, derive, prove_graph};
 use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::edit::{ActionKind, ActionLog, Fuel, apply};
+use ir::edit::{ActionKind, ActionLog, Fuel, apply, apply_to};
 use ir::liveness::Liveness;
 use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
@@ -159,7 +159,7 @@ pub(crate) fn assume(
     let (assuming, mut log) = apply(from, &pass, &mut unlimited()).into_parts();
     let insts = added(&log);
     let refine = Refine { added: &insts };
-    let (assuming, refined) = apply(&assuming, &refine, &mut unlimited()).into_parts();
+    let (assuming, refined) = apply_to(assuming, &refine, &mut unlimited()).into_parts();
     log.extend(refined);
     (assuming, log, insts)
 }
