@@ -15,6 +15,7 @@ mod states;
 
 pub use missing::{Missing, MissingPoints, UNPROVED};
 pub use prove::{CheckCounts, Proved, ProvedLevel, ProvedMapping, ProvedPoints, prove, prove_at};
+pub(crate) use prove_graph::along;
 pub use prove_graph::{NO_LOG, ProvedGraph, VersionPoints, prove_graph, prove_graph_at};
 pub use regions::{EnteredRegion, ProvedRegions, prove_regions};
 pub(crate) use retry::{GiveUp, is_lost};

@@ -108,8 +108,8 @@ pub fn prove_graph_at(
 
 /// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
 /// first edge between consecutive versions. `sealed` are the mappings of the edges so far: a
-/// composed edge comes after the edges of its path.
-fn along(
+/// composed edge comes after the edges of its path. `None` if an edge is missing.
+pub(crate) fn along(
     graph: &VersionGraph<'_>,
     sealed: &[Checked<Mapping>],
     path: &[Version],
@@ -118,11 +118,13 @@ fn along(
         let index = graph.edges().iter().position(|e| [e.from, e.to] == ends)?;
         sealed.get(index)
     };
-    let mut mapping = leg(path.get(..2)?)?.clone();
+    let first = leg(path.get(..2)?)?;
+    let mut composed: Option<Checked<Mapping>> = None;
     for ends in path[1..].windows(2) {
-        mapping = compose(&mapping, leg(ends)?).ok()?.mapping;
+        let before = composed.as_ref().unwrap_or(first);
+        composed = Some(compose(before, leg(ends)?).ok()?.mapping);
     }
-    Some(mapping)
+    Some(composed.unwrap_or_else(|| first.clone()))
 }
 
 /// Judges the built and inserted edges between two versions, in both directions. `before` is the

@@ -2,7 +2,7 @@
 
 use super::lost::EdgeLogs;
 use super::{Exit, Lost, MAX_PINS, Plan, SpeculationSearch, Speculative};
-use crate::driver::{NoObserver, ProvedGraph, Vigilance, derive, prove_graph};
+use crate::driver::{NoObserver, ProvedGraph, Vigilance, along, derive, prove_graph};
 use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -12,9 +12,9 @@ use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
 use passes::{Assumption, Expected, PinnedAssumption, Pipeline, Refine, ResolveCalls, Speculate};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
-use transition::Demand;
+use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Mapping;
+use transition::{Demand, VersionKey};
 
 /// The versions of one try, and the accepted mappings between them.
 pub(super) struct SpeculationAttempt {
@@ -236,15 +236,13 @@ fn nearest_without(tree: &VersionTree, version: Version, inst: Inst) -> Version 
     at
 }
 
-/// The mappings between consecutive versions from the base to the optimized one, and the mappings
-/// composed of them.
+/// The mappings between consecutive versions from the base to the optimized one, and the targets of
+/// the mappings composed of them.
 struct Ways<'t> {
     graph: VersionGraph<'t>,
     /// The version speculated on, the assuming version, and the optimized version.
     row: [Version; 3],
-    /// By target of an exit: the index of the edge to it.
-    back: BTreeMap<Version, usize>,
-    forward: usize,
+    targets: BTreeSet<Version>,
 }
 
 impl<'t> Ways<'t> {
@@ -252,20 +250,11 @@ impl<'t> Ways<'t> {
         let [from, _, optimized] = row;
         let line = tree.path(VersionTree::BASE, optimized);
         let pairs: Vec<(Version, Version)> = line.windows(2).map(|w| (w[0], w[1])).collect();
-        let mut graph = VersionGraph::build(tree, &pairs, Level::Avail, Demand::default())
+        let graph = VersionGraph::build(tree, &pairs, Level::Avail, Demand::default())
             .expect("each version is derived from the one before");
-        let mut add = |path: &[Version]| {
-            graph.add_composed(path).expect("the graph has the edges of the path");
-            graph.edges().len() - 1
-        };
-        let forward = add(&row);
         // Native code continues in the base wherever the interpreter takes over.
         let targets = exits.iter().map(|made| made.exit.to).chain([from, VersionTree::BASE]);
-        let mut back = BTreeMap::new();
-        for to in targets {
-            back.entry(to).or_insert_with(|| add(&tree.path(optimized, to)));
-        }
-        Ways { graph, row, back, forward }
+        Ways { graph, row, targets: targets.collect() }
     }
 
     /// Drops all entries that the checker does not accept. Returns the mapping into the optimized
@@ -275,43 +264,45 @@ impl<'t> Ways<'t> {
         module: &Module,
         exits: &[MadeExit],
     ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<Lacking>) {
-        let ProvedGraph { mut mappings, .. } =
-            prove_graph(module, &mut self.graph, &mut NoObserver);
+        // A composed entry requires nothing but what its first part requires, so the mappings are
+        // proved without composed edges. Entries are composed once, after the proof.
+        let ProvedGraph { mappings, .. } = prove_graph(module, &mut self.graph, &mut NoObserver);
         let [from, assuming, optimized] = self.row;
         let tree = self.graph.tree();
+        let composed = |path: &[Version]| {
+            let ends = [path[0], path[path.len() - 1]].map(|v| VersionKey::of(tree.function(v)));
+            let nothing = || Checked::nothing(ends[0], ends[1]);
+            along(&self.graph, &mappings, path).unwrap_or_else(nothing)
+        };
+        let forward = composed(&self.row);
+        let back = |to: &Version| (*to, composed(&tree.path(optimized, *to)));
+        let backward: BTreeMap<Version, Checked<Mapping>> = self.targets.iter().map(back).collect();
+        let leads = |made: &&MadeExit| {
+            backward[&made.exit.to].entry(Point::before(made.exit.inst)).is_some()
+        };
+        let without: Vec<&MadeExit> = exits.iter().filter(|made| !leads(made)).collect();
+        // Their composition tells why two steps do not compose.
+        let targets: BTreeSet<Version> = without.iter().map(|made| made.exit.to).collect();
+        for to in targets {
+            let path = tree.path(optimized, to);
+            self.graph.add_composed(&path).expect("the graph has the edges of the path");
+        }
         let f = tree.function(assuming);
         let dom = DomTree::new(f, &Cfg::new(f));
         let live = OnceCell::new();
         let mut logs = EdgeLogs::new();
         let lacks = |made: &MadeExit| {
-            let inst = made.exit.inst;
-            let to = made.exit.to;
-            if mappings[self.back[&to]].entry(Point::before(inst)).is_some() {
-                return None;
-            }
+            let (inst, to) = (made.exit.inst, made.exit.to);
             let lost = Lost::find(&self.graph, &tree.path(optimized, to), inst, &mut logs);
             // The operands of a write that one arm executes are not available behind the join
             // (`the_operands_of_a_write_in_one_arm_are_not_pinned_behind_it`).
             let mut to_keep = lost.missing(tree.function(from), f);
             to_keep.retain(|value| dom.available_at(f, *value, Point::before(inst)));
             let gone = live.get_or_init(|| LiveThere::new(tree, self.row)).gone(inst);
-            Some(Lacking { inst, index: made.index, lost, to_keep, gone })
+            Lacking { inst, index: made.index, lost, to_keep, gone }
         };
-        let lacking = exits.iter().filter_map(lacks).collect();
-        // From the last edge to the first: `swap_remove` changes no smaller indices.
-        let mut take: Vec<(usize, Option<Version>)> =
-            self.back.iter().map(|(to, index)| (*index, Some(*to))).collect();
-        take.push((self.forward, None));
-        take.sort_unstable();
-        let (mut forward, mut backward) = (None, BTreeMap::new());
-        for (index, to) in take.into_iter().rev() {
-            let mapping = mappings.swap_remove(index);
-            match to {
-                Some(to) => _ = backward.insert(to, mapping),
-                None => forward = Some(mapping),
-            }
-        }
-        (forward.expect("the edge was added"), backward, lacking)
+        let lacking = without.into_iter().map(lacks).collect();
+        (forward, backward, lacking)
     }
 }
 
