@@ -323,7 +323,8 @@ fn decided_edges(f: &Function, decided: &Decided, other: &Function) -> LiveEdges
 }
 
 /// The bits of the condition of a branch if it is the result of an assumption that both versions
-/// make. Such a result has the class of a constant (`VersionWalk::assumed_term`).
+/// make. Such a result has the class of a constant (`VersionWalk::assumed_term`,
+/// `an_edge_that_a_common_assumption_excludes_takes_no_round`).
 fn assumed_by_both(f: &Function, other: &Function, branch: Inst) -> Option<u64> {
     let assumption = f.defining_inst(*f.inst(branch).args.first()?)?;
     let (_, bits) = f.inst(assumption).assumed().filter(|_| other.has_inst(assumption))?;
