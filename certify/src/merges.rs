@@ -16,7 +16,7 @@ use super::walk::VersionWalk;
 use ir::{Block, Edge, Imm, Opcode, Type, Value};
 use number::NumberingRound;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use transition::certificate::{By, NO_TERM, TermId};
 
 /// Blocks through whose start one read is traced.
@@ -42,7 +42,8 @@ struct AssumedMerge {
 #[derive(Debug, Default)]
 pub(super) struct Merges {
     assumed: Vec<AssumedMerge>,
-    by_term: BTreeMap<TermId, usize>,
+    /// By term: one more than the index of its assumption; 0 or no place for other terms.
+    by_term: Vec<u32>,
     /// The assumed reads that further instructions have requested, in order.
     asked: Vec<usize>,
     wrong: BTreeSet<ReadLabel>,
@@ -74,7 +75,7 @@ impl Merges {
             self.assumed[index].askers.pop();
         }
         for merge in self.assumed.drain(mark.assumed..) {
-            self.by_term.remove(&merge.term);
+            self.by_term[merge.term as usize] = 0;
         }
     }
 
@@ -106,11 +107,12 @@ impl Merges {
 
     /// Records another instruction that relies on an assumed read. Other reads need no record.
     fn ask(&mut self, term: TermId, asker: Option<Value>) {
-        if let Some(index) = self.by_term.get(&term) {
-            let askers = &mut self.assumed[*index].askers;
+        let found = self.by_term.get(term as usize).and_then(|found| found.checked_sub(1));
+        if let Some(index) = found.map(|index| index as usize) {
+            let askers = &mut self.assumed[index].askers;
             if !askers.contains(&asker) {
                 askers.push(asker);
-                self.asked.push(*index);
+                self.asked.push(index);
             }
         }
     }
@@ -129,7 +131,10 @@ impl Merges {
         term: TermId,
         asker: Option<Value>,
     ) {
-        self.by_term.insert(term, self.assumed.len());
+        // Terms are numbered in the order of creation, so the list grows a little at a time.
+        let count = self.by_term.len().max(term as usize + 1);
+        self.by_term.resize(count, 0);
+        self.by_term[term as usize] = self.assumed.len() as u32 + 1;
         self.assumed.push(AssumedMerge {
             name,
             leaf,

@@ -14,6 +14,9 @@ pub(super) struct NameOwners {
     clash: bool,
     /// Names taken, each with the block that had it before.
     taken: Vec<(LeafName, u32)>,
+    /// The names that joins hand on, by the names they come from, each with the number of names
+    /// taken before.
+    handed: Vec<(usize, LeafName, LeafName)>,
 }
 
 impl NameOwners {
@@ -23,6 +26,7 @@ impl NameOwners {
         self.memory.reset(f.block_bound().max(other.block_bound()));
         self.clash = false;
         self.taken.clear();
+        self.handed.clear();
     }
 
     /// The number of names taken so far.
@@ -33,6 +37,8 @@ impl NameOwners {
     /// Returns to the state in which this many names were taken. A clash stays: a block before the
     /// mark may own a name that a later block has yielded.
     pub(super) fn rewind(&mut self, mark: usize) {
+        let before = self.handed.partition_point(|(at, ..)| *at < mark);
+        self.handed.truncate(before);
         while self.taken.len() > mark
             && let Some((name, owner)) = self.taken.pop()
         {
@@ -46,6 +52,16 @@ impl NameOwners {
     /// Whether two blocks of this round wanted the same name, which requires another round.
     pub(super) fn clash(&self) -> bool {
         self.clash
+    }
+
+    /// Records that joins hand the name `of` on to the name `to`. Precedes [`NameOwners::take`].
+    pub(super) fn hand(&mut self, of: LeafName, to: LeafName) {
+        self.handed.push((self.taken.len(), of, to));
+    }
+
+    /// The names that joins hand on, each with the name it comes from.
+    pub(super) fn handed(&self) -> impl Iterator<Item = (LeafName, LeafName)> {
+        self.handed.iter().map(|(_, of, to)| (*of, *to))
     }
 
     /// Takes the first free name for a block: `handed`, which a join hands on to it, or else one of

@@ -81,7 +81,7 @@ impl<'a> RelationSearch<'a> {
             let before = std::mem::replace(&mut failed, self.failed());
             // A block takes the name that it hands on to the next block, unless the next block
             // turns out to be the start of a leaf, perhaps later in the same walk.
-            let is_named_early = is_weaker && self.hands_names_on();
+            let is_named_early = is_weaker && self.hands_other_names();
             if (is_contradicted || is_named_early) && failed != before {
                 continue;
             }
@@ -121,9 +121,10 @@ impl<'a> RelationSearch<'a> {
         RoundStart { refuted: self.merges.refuted(), weakened: self.weakened() }
     }
 
-    /// Whether a leaf may have the name of a parameter or block further on.
-    fn hands_names_on(&self) -> bool {
-        !self.common.joined_params.is_empty() || !self.common.joined_blocks.is_empty()
+    /// Whether a block of either version wanted the name of a parameter or block further on that is
+    /// no longer handed on to it.
+    fn hands_other_names(&mut self) -> bool {
+        [0, 1].into_iter().any(|side| self.walk(side).hands_other_names())
     }
 
     fn walk(&mut self, side: usize) -> VersionWalk<'_, 'a> {

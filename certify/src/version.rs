@@ -34,7 +34,7 @@ impl<'a> VersionCode<'a> {
         let (f, other) = (common.versions[side], common.versions[side.other()]);
         // Numbering finds the edges that constants exclude too. But it starts over then, and half
         // of its rounds are spent on edges that no run takes.
-        let live = decided_edges(f, &common.decided[side]);
+        let live = decided_edges(f, &common.decided[side], other);
         let graph = FlowGraph::narrowed(f, &live);
         let edges = live.count(f, &graph.cfg);
         VersionCode { graph, other, common, side, edges }
@@ -305,8 +305,8 @@ impl<'a> NumberedVersion<'a> {
     }
 }
 
-/// The edges that constants do not exclude.
-fn decided_edges(f: &Function, decided: &Decided) -> LiveEdges {
+/// The edges that neither constants nor assumptions of both versions exclude.
+fn decided_edges(f: &Function, decided: &Decided, other: &Function) -> LiveEdges {
     let mut live = LiveEdges::default();
     live.clear(f);
     for &block in decided.cfg().rpo() {
@@ -315,11 +315,20 @@ fn decided_edges(f: &Function, decided: &Decided) -> LiveEdges {
             .filter(|index| decided.may_take(Edge { inst, index: *index }));
         let targets = match (taken.next(), taken.next()) {
             (Some(only), None) => LiveTargets::One(only),
-            _ => LiveTargets::All,
+            _ => LiveTargets::decided(f, block, assumed_by_both(f, other, inst)),
         };
         live.take(block, targets);
     }
     live
+}
+
+/// The bits of the condition of a branch if it is the result of an assumption that both versions
+/// make. Such a result has the class of a constant (`VersionWalk::assumed_term`,
+/// `an_edge_that_a_common_assumption_excludes_takes_no_round`).
+fn assumed_by_both(f: &Function, other: &Function, branch: Inst) -> Option<u64> {
+    let assumption = f.defining_inst(*f.inst(branch).args.first()?)?;
+    let (_, bits) = f.inst(assumption).assumed().filter(|_| other.has_inst(assumption))?;
+    Some(bits)
 }
 
 /// The writes of one place that are neither anchors nor paired. Classes of memory keep a paired

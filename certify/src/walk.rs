@@ -206,21 +206,51 @@ impl<'a> VersionWalk<'_, 'a> {
     /// may have that parameter alone, and its name is then the name of the leaf. Or a parameter of
     /// the other version was replaced by a member of `members`.
     fn name(&mut self, param: Value, members: &[Value], block: Block) -> Option<LeafName> {
-        let (common, other) = (self.version.code.common, self.version.code.other);
-        let mut name = param;
-        // Follows hand-overs to the last parameter that is a copy. A pinned one binds a leaf
-        // itself, under its own name.
-        for _ in 0..MAX_JOINS {
-            let to = common.joined_params.get(&name).copied();
-            let Some(to) = to.filter(|to| !self.assumed.copies.is_pinned(*to)) else { break };
-            name = to;
-        }
+        let (other, name) = (self.version.code.other, self.handed_param(param));
         let replaced = members.iter().filter_map(|p| self.replaced(*p)).flatten().copied();
         let replaced =
             replaced.filter(|p| name == param && !other.has_value(param) && self.leaves.offers(*p));
         let own: SmallVec<[LeafName; 4]> = replaced.chain([param]).map(LeafName::Param).collect();
         let handed = (name != param).then_some(LeafName::Param(name));
+        if let Some(name) = handed {
+            self.version.found.names.hand(LeafName::Param(param), name);
+        }
         self.version.found.names.take(&mut self.assumed.yielded, block, handed, &own)
+    }
+
+    /// Follows the hand-overs of joins from a parameter to the last one that is a copy. A pinned one
+    /// binds a leaf itself, under its own name.
+    fn handed_param(&self, param: Value) -> Value {
+        let mut name = param;
+        for _ in 0..MAX_JOINS {
+            let to = self.version.code.common.joined_params.get(&name).copied();
+            let Some(to) = to.filter(|to| !self.assumed.copies.is_pinned(*to)) else { break };
+            name = to;
+        }
+        name
+    }
+
+    /// As [`VersionWalk::handed_param`], for the memory at the start of a block.
+    fn handed_memory(&self, block: Block) -> Block {
+        let mut name = block;
+        for _ in 0..MAX_JOINS {
+            let to = self.version.code.common.joined_blocks.get(&name).copied();
+            let pinned = &self.assumed.pinned_memory;
+            let Some(to) = to.filter(|to| !pinned.contains(to.as_u32() as usize)) else { break };
+            name = to;
+        }
+        name
+    }
+
+    /// Whether joins no longer hand on a name that a block wanted in this round, because a block
+    /// behind has turned out to be the start of a leaf.
+    pub(super) fn hands_other_names(&self) -> bool {
+        let is_other = |(of, to): (LeafName, LeafName)| match (of, to) {
+            (LeafName::Param(of), LeafName::Param(to)) => self.handed_param(of) != to,
+            (LeafName::Memory(of), LeafName::Memory(to)) => self.handed_memory(of) != to,
+            _ => true,
+        };
+        self.version.found.names.handed().any(is_other)
     }
 
     /// The parameters of the version before that a parameter of the version after replaced. Only
@@ -234,14 +264,11 @@ impl<'a> VersionWalk<'_, 'a> {
     /// The name of the leaf for the memory at the start of a block, found as by
     /// [`VersionWalk::name`].
     fn memory_name(&mut self, block: Block) -> Option<LeafName> {
-        let mut name = block;
-        for _ in 0..MAX_JOINS {
-            let to = self.version.code.common.joined_blocks.get(&name).copied();
-            let pinned = &self.assumed.pinned_memory;
-            let Some(to) = to.filter(|to| !pinned.contains(to.as_u32() as usize)) else { break };
-            name = to;
-        }
+        let name = self.handed_memory(block);
         let handed = (name != block).then_some(LeafName::Memory(name));
+        if let Some(name) = handed {
+            self.version.found.names.hand(LeafName::Memory(block), name);
+        }
         let own = [LeafName::Memory(block)];
         self.version.found.names.take(&mut self.assumed.yielded, block, handed, &own)
     }

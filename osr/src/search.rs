@@ -14,7 +14,7 @@ use crate::paths::PathEnd;
 use crate::reason::{Missing, Obstacle, Reason};
 use crate::source::{Here, SourcePoint};
 use crate::synthesize::{Arrow, SynthesizedMapping};
-use crate::traps::PassedTraps;
+use crate::traps::{LandingSource, PassedTraps};
 use ir::access::Access;
 use ir::{Block, Inst, Point, Value};
 use std::cell::RefCell;
@@ -475,7 +475,7 @@ impl<'a, 'v> Planner<'a, 'v> {
     /// The reason why no entry from `point` may land at `target`, if there is one. `crosses` says
     /// that the path from `point` runs over jumps.
     fn bar(&self, point: Point, target: Point, crosses: bool) -> Option<Obstacle> {
-        if let Some(trap) = self.skipped_trap(point, target) {
+        if let Some(trap) = self.skipped_trap(target) {
             return Some(Obstacle { inst: Some(trap), ..Obstacle::new(Reason::TrapNotReached) });
         }
         if let Some(assumption) = self.q.lone_assumptions.before(self.q.f, target) {
@@ -543,10 +543,9 @@ impl<'a, 'v> Planner<'a, 'v> {
         Some(Obstacle { inst: Some(*unsafe_one), ..Obstacle::new(Reason::TrapNotReached) })
     }
 
-    fn skipped_trap(&self, point: Point, target: Point) -> Option<Inst> {
+    fn skipped_trap(&self, target: Point) -> Option<Inst> {
         let (p, q) = (self.p, self.q);
-        // On a plain path, traps passed at a point stay passed at all points that it dominates.
-        let from = self.here.is_plain().then_some((p, point));
+        let from = Some(&LandingSource { p, here: &self.here });
         let noted = &mut *self.passed_traps.borrow_mut();
         // A witness under any id of its class shows that the source version has passed the trap. It
         // is looked up in terms of the path, since a witness behind the jump counts as well.

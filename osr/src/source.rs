@@ -94,6 +94,16 @@ impl SourcePoint {
         self.bindings.is_empty() && self.far.is_none()
     }
 
+    /// The first point of the last block on the path that another edge leads to as well.
+    pub(crate) fn far(&self) -> Option<Point> {
+        self.far
+    }
+
+    /// The values that the path binds.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = Value> {
+        self.bindings.keys().copied()
+    }
+
     /// The point; `None` before the first point.
     pub(crate) fn point(&self) -> Option<Point> {
         self.point

@@ -18,12 +18,15 @@ use crate::accesses::{LeastSizes, harmless_accesses};
 use crate::facts::Facts;
 use crate::pair::analyzed::{Analyzed, members};
 use crate::run_graph::RunGraph;
+use crate::source::SourcePoint;
 use cranelift_entity::SecondaryMap;
 use cranelift_entity::packed_option::PackedOption;
 use fixedbitset::FixedBitSet;
+use ir::dom::DomTree;
 use ir::{Block, Inst, Point, Value};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An instruction of the target version that may trap and is not an anchor.
 #[derive(Debug)]
@@ -47,9 +50,20 @@ pub(crate) struct Traps {
     /// By block: the instructions whose window holds the start of the block, and that do not
     /// dominate it.
     window: SecondaryMap<Block, Vec<u32>>,
+    /// By value of the source version: the blocks that have an instruction of which it is a
+    /// witness.
+    witnessed: BTreeMap<Value, SmallVec<[Block; 1]>>,
+    /// Dominance in the runs of the target version; `None` without traps.
+    dom: Option<DomTree>,
     /// The blocks entered to find the windows: a measure of cost
     /// (`traps_of_loops_in_a_row_take_near_linear_work`).
     entered: usize,
+}
+
+/// The source version of a landing, and the source point.
+pub(crate) struct LandingSource<'a, 'v> {
+    pub(crate) p: &'a Analyzed<'v>,
+    pub(crate) here: &'a SourcePoint,
 }
 
 /// The findings of a search from the points of one version about the traps of the other version.
@@ -58,7 +72,8 @@ pub(crate) struct PassedTraps {
     /// By block: the instruction of a source point at which the source version has passed all traps
     /// of the block and of the blocks above. The source version has also passed them at all points
     /// that the instruction dominates. Without this note, each point behind a row of loops would
-    /// test each trap that a pass has hoisted out of a loop.
+    /// test each trap that a pass has hoisted out of a loop. The path from the point of a note binds
+    /// no witness of these traps.
     at: SecondaryMap<Block, PackedOption<Inst>>,
     /// The witnesses tested: a measure of cost, like [`Traps::entered`].
     asked: usize,
@@ -87,6 +102,8 @@ impl Traps {
             own: SecondaryMap::new(),
             above: SecondaryMap::new(),
             window: SecondaryMap::new(),
+            witnessed: BTreeMap::new(),
+            dom: None,
             entered: 0,
         };
         let runs = RunGraph::new(q, facts);
@@ -110,6 +127,7 @@ impl Traps {
             traps.above[block] =
                 parent.and_then(|b| if traps.own[b].is_empty() { traps.above[b] } else { Some(b) });
         }
+        traps.dom = (!traps.traps.is_empty()).then_some(runs.dom);
         traps
     }
 
@@ -127,7 +145,14 @@ impl Traps {
             .filter(|end| !end.jumps.iter().any(|j| j.joins))
             .map(|end| end.anchor)
             .collect();
-        self.own[q.f.inst_block(inst)].push(id);
+        let home = q.f.inst_block(inst);
+        self.own[home].push(id);
+        for witness in &witnesses {
+            let homes = self.witnessed.entry(*witness).or_default();
+            if !homes.contains(&home) {
+                homes.push(home);
+            }
+        }
         // An anchor before the instruction proves that the source version has passed it: there is
         // no window.
         let passed_before =
@@ -185,13 +210,13 @@ impl Traps {
     }
 
     /// The first instruction that may trap and that a landing at `point` would skip. `passed` says
-    /// whether the source version has a value available. `noted` keeps the findings for points
-    /// behind `from`, the source point and its version; `None` if the path from there binds values.
+    /// whether the source version has a value, in terms of `from`. `noted` keeps the findings for
+    /// points behind `from`; `None` keeps and uses no findings.
     pub(crate) fn skipped(
         &self,
         q: &Analyzed<'_>,
         point: Point,
-        from: Option<(&Analyzed<'_>, Point)>,
+        from: Option<&LandingSource<'_, '_>>,
         noted: &mut PassedTraps,
         mut passed: impl FnMut(Value) -> bool,
     ) -> Option<Inst> {
@@ -214,10 +239,17 @@ impl Traps {
             })
         });
         // All dominators, however far above: the target version has executed them all.
-        let above: SmallVec<[Block; 8]> =
+        let mut above: SmallVec<[Block; 8]> =
             std::iter::successors(self.above[block], |b| self.above[*b])
-                .take_while(|b| !from.is_some_and(|(p, at)| noted.holds(*b, p, at)))
+                .take_while(|b| !from.is_some_and(|from| noted.hold(*b, from)))
                 .collect();
+        // The blocks with a note begin above the last of these.
+        let (open, bound) = (above.len(), self.bound_above(block, from));
+        for home in &bound {
+            if !above[..open].contains(home) {
+                above.push(*home);
+            }
+        }
         let asked = &mut noted.asked;
         let skipped = own
             .chain(above.iter().flat_map(|b| self.own[*b].iter()))
@@ -226,19 +258,49 @@ impl Traps {
             .inspect(|_| *asked += 1)
             .find(|trap| !trap.witnesses.iter().any(|w| passed(*w)))
             .map(|trap| trap.inst);
-        if let (None, Some((_, at))) = (skipped, from) {
+        if let (None, Some(at), true) =
+            (skipped, from.and_then(|from| from.here.point()), bound.is_empty())
+        {
             above.iter().for_each(|b| noted.at[*b] = at.inst().into());
         }
         skipped
+    }
+
+    /// The blocks strictly above a block with instructions whose witnesses the path from a source
+    /// point binds, the nearest first. No note says whether the source version has passed these:
+    /// a bound value is no longer the value that was available at an earlier point
+    /// (`notes_about_traps_change_no_answer_where_paths_bind_witnesses`).
+    fn bound_above(
+        &self,
+        block: Block,
+        from: Option<&LandingSource<'_, '_>>,
+    ) -> SmallVec<[Block; 8]> {
+        let (Some(dom), Some(from)) = (&self.dom, from) else { return SmallVec::new() };
+        let homes = from.here.bound().filter_map(|value| self.witnessed.get(&value)).flatten();
+        let mut homes: SmallVec<[Block; 8]> =
+            homes.copied().filter(|home| *home != block && dom.dominates(*home, block)).collect();
+        // Dominators of one block stand above one another.
+        homes.sort_unstable_by(|a, b| match (a == b, dom.dominates(*a, *b)) {
+            (true, _) => Ordering::Equal,
+            (_, true) => Ordering::Greater,
+            (_, false) => Ordering::Less,
+        });
+        homes.dedup();
+        homes
     }
 }
 
 impl PassedTraps {
     /// Whether the source version has passed all traps of a block and of the blocks above, at a
-    /// point.
-    fn holds(&self, block: Block, p: &Analyzed<'_>, point: Point) -> bool {
-        let noted = self.at[block].expand();
-        noted.is_some_and(|at| at == point.inst() || p.dom.inst_dominates(p.f, at, point.inst()))
+    /// source point, by values that the path from there does not bind. Where the path leads to a
+    /// point that other edges lead to as well, it reads values that are available there, too
+    /// (`notes_about_traps_hold_where_the_path_leads_too`).
+    fn hold(&self, block: Block, from: &LandingSource<'_, '_>) -> bool {
+        let LandingSource { p, here } = *from;
+        let Some(noted) = self.at[block].expand() else { return false };
+        let is_behind =
+            |at: Point| noted == at.inst() || p.dom.inst_dominates(p.f, noted, at.inst());
+        here.point().is_some_and(is_behind) && here.far().is_none_or(is_behind)
     }
 }
 
@@ -292,7 +354,10 @@ impl<'r> LeastDepths<'r> {
 mod tests {
     use super::*;
     use crate::VersionPair;
+    use crate::paths::TakenJump;
+    use crate::source::Here;
     use ir::edit::{Editor, Fuel, Pass, apply};
+    use ir::{Edge, Function, Opcode};
     use std::fmt::Write as _;
     use transition::Side;
 
@@ -308,6 +373,41 @@ mod tests {
             assert!(editor.plan("by_hand"));
             self.0.iter().for_each(|(load, to)| editor.hoist(*load, *to));
         }
+    }
+
+    /// The jumps from a point to the next branch, as if none were an anchor.
+    fn jumps_from(f: &Function, point: Point) -> Vec<TakenJump> {
+        let mut jumps = Vec::new();
+        let mut end = f.terminator(f.inst_block(point.inst()));
+        while f.inst(end).opcode == Opcode::Jump && jumps.len() < 4 {
+            let edge = Edge { inst: end, index: 0 };
+            let to = f.target(edge).block;
+            let joins = f.predecessors(to).len() > 1;
+            jumps.push(TakenJump { edges: SmallVec::from_iter([edge]), joins });
+            end = f.terminator(to);
+        }
+        jumps
+    }
+
+    /// Asks about each landing at the instruction of its source point, with notes and without, and
+    /// compares. Returns the blocks entered, the witnesses tested with notes, and the landings
+    /// barred.
+    fn asked_everywhere(pair: &VersionPair<'_>) -> [usize; 3] {
+        let (p, q) = (pair.source(Side::Before), pair.target(Side::Before));
+        let (traps, mut noted) = (pair.traps(Side::Before), PassedTraps::default());
+        let (mut here, mut barred) = (SourcePoint::default(), 0);
+        for point in p.f.all_insts().map(Point::before) {
+            here.enter(p, &pair.facts, point, &[], &jumps_from(p.f, point));
+            let from = LandingSource { p, here: &here };
+            let ask = |noted: &mut PassedTraps, from| {
+                let has = |w| !matches!(here.look_up(p, w), Here::Member(_) | Here::Absent);
+                traps.skipped(q, point, from, noted, has)
+            };
+            let skipped = ask(&mut noted, Some(&from));
+            assert_eq!(skipped, ask(&mut PassedTraps::default(), None), "{point:?}");
+            barred += usize::from(skipped.is_some());
+        }
+        [traps.entered, noted.asked, barred]
     }
 
     /// The blocks entered and the witnesses tested, with loops in a row. Each loop has a load in an
@@ -342,19 +442,54 @@ mod tests {
         let pass = Hoist(hoisted.collect());
         let applied = apply(base, &pass, &mut Fuel::UNLIMITED.clone());
         let pair = VersionPair::new(base, applied.function(), applied.log()).expect("it replays");
-        let (p, q) = (pair.source(Side::Before), pair.target(Side::Before));
-        let (traps, mut noted) = (pair.traps(Side::Before), PassedTraps::default());
-        let mut barred = 0;
-        for point in p.f.all_insts().map(Point::before) {
-            let ask = |noted: &mut PassedTraps, from| {
-                traps.skipped(q, point, from, noted, |w| p.available(w, point))
-            };
-            let skipped = ask(&mut noted, Some((p, point)));
-            assert_eq!(skipped, ask(&mut PassedTraps::default(), None), "{point:?}");
-            barred += usize::from(skipped.is_some());
-        }
+        let [entered, asked, barred] = asked_everywhere(&pair);
         assert!(barred >= loops, "before each load, its trap bars");
-        [traps.entered, noted.asked]
+        [entered, asked]
+    }
+
+    /// The landings barred after the load of a function is hoisted to its first block.
+    fn barred_by_hoisted_load(blocks: &str) -> usize {
+        let text = format!("memory @m 1\nfunc @f(%p: i32, %n: i32) -> i32 {{\n{blocks}}}\n");
+        let module = ir::text::parse_module(&text).expect("well-formed");
+        let (_, base) = module.defined().next().expect("one function");
+        let load = base.all_insts().find(|i| base.inst(*i).opcode == Opcode::Load);
+        let pass = Hoist(vec![(load.expect("one load"), base.terminator(base.entry()))]);
+        let applied = apply(base, &pass, &mut Fuel::UNLIMITED.clone());
+        let pair = VersionPair::new(base, applied.function(), applied.log()).expect("it replays");
+        asked_everywhere(&pair)[2]
+    }
+
+    /// The way back from `k` to `b` binds `%a`, which is available at `k`. The block `c` is the last
+    /// that another edge leads to.
+    #[test]
+    fn notes_about_traps_change_no_answer_where_paths_bind_witnesses() {
+        let blocks = "entry:\n  jump b
+b:
+  %a = load.i32 @m[%p]
+  %x = add.i32 %a, %n
+  jump c
+c:\n  br_if %n, k, e
+e:\n  br_if %n, c, out
+k:\n  jump b
+out:\n  return %x\n";
+        // At the jumps of `entry` and `k`.
+        assert_eq!(barred_by_hoisted_load(blocks), 2);
+    }
+
+    /// From `m`, the path leads to `j`, where `%a` is not available.
+    #[test]
+    fn notes_about_traps_hold_where_the_path_leads_too() {
+        let blocks = "entry:\n  br_if %n, l, r
+l:
+  %a = load.i32 @m[%p]
+  br_if %a, m, j
+m:
+  %x = add.i32 %a, %n
+  jump j
+r:\n  jump j
+j:\n  return %n\n";
+        // At all points but the load and the branch behind it.
+        assert_eq!(barred_by_hoisted_load(blocks), 5);
     }
 
     #[test]

@@ -400,3 +400,29 @@ fn loops_in_a_row_take_no_rounds_of_their_own() {
     assert!(one <= 3, "{one}");
     assert_eq!(effort(100), one);
 }
+
+/// The round that finds the edge dead would be spent on it.
+#[test]
+fn an_edge_that_a_common_assumption_excludes_takes_no_round() {
+    let base = function(
+        "func @f(%x: i32, %p: i32) -> i32 {
+entry:
+  %y = assume.i32 %x, 0, 1
+  br_if %y, c, d
+c:
+  jump e(%p)
+d:
+  jump e(%x)
+e(%r: i32):
+  return %r
+}",
+    );
+    let same = edited(&base, |_| ());
+    let pair = VersionPair::new(&base, same.function(), same.log()).expect("the log replays");
+    let common = pair.correspondence();
+    let certifier = Certifier::new(&common);
+    assert_eq!(certifier.effort().0, 1);
+    let certificate = certifier.into_certificate();
+    let [r, x] = ["r", "x"].map(|name| class(&certificate, 1, value(&base, name)));
+    assert_eq!(r, x);
+}

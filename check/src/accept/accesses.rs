@@ -17,7 +17,7 @@
 use super::version::ProvedVersion;
 use fixedbitset::FixedBitSet;
 use ir::place::Place;
-use ir::{Function, Inst, Memory};
+use ir::{Function, Inst, Memory, Type};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use transition::certificate::{TermId, TermKind};
@@ -66,8 +66,8 @@ impl ProvedVersion<'_, '_> {
     /// either, and is popped for good. The accesses left on the stack dominate it. An access is
     /// pushed only if none of the nearest [`MAX_ACCESSES`] vouches for it (in a host memory, each
     /// vouches for its own bytes alone: `host_fields.oir`). In a linear memory, accesses on the
-    /// stack reach further and further, so the last says as much as all. Cost: at most
-    /// [`MAX_ACCESSES`] looks at each access.
+    /// stack reach further and further, so the last says as much as all, and is the only one looked
+    /// at. Cost: near linear in the accesses; in a host memory, times [`MAX_ACCESSES`].
     pub(super) fn vouch(&mut self) {
         let (mut vouched, mut unvouched) = (Vec::new(), BTreeMap::<_, Vec<_>>::new());
         let graph = self.live();
@@ -85,7 +85,9 @@ impl ProvedVersion<'_, '_> {
             // (`an_access_on_another_arm_vouches_for_nothing`).
             let above = above.entry((address, place.memory())).or_default();
             while above.pop_if(|(other, _)| !graph.passed(self.f, *other, inst)).is_some() {}
-            if above.iter().rev().take(MAX_ACCESSES).any(|(_, p)| p.vouches_for(&place)) {
+            let is_linear = matches!(place, Place::Bytes { address: Type::I32, .. });
+            let most = if is_linear { 1 } else { MAX_ACCESSES };
+            if above.iter().rev().take(most).any(|(_, p)| p.vouches_for(&place)) {
                 vouched.push(inst);
             } else {
                 above.push((inst, place));

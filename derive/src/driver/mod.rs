@@ -15,8 +15,8 @@ mod states;
 
 pub use missing::{Missing, MissingPoints, UNPROVED, Why};
 pub use prove::{CheckCounts, Proved, ProvedMapping, prove, prove_at};
-pub(crate) use prove_graph::mapping_between;
 pub use prove_graph::{NO_LOG, ProvedGraph, VersionPoints, prove_graph, prove_graph_at};
+pub(crate) use prove_graph::{composed_along, mapping_between};
 pub use regions::{EnteredRegion, prove_regions};
 pub(crate) use retry::rewrites_to_omit;
 pub use retry::{
@@ -24,7 +24,7 @@ pub use retry::{
 };
 pub use states::{SecuredStates, StatePointError, StatePoints, derive_with_states};
 
-use ir::edit::{ActionLog, Fuel, Pass, apply, check_replay};
+use ir::edit::{ActionLog, Fuel, Pass, apply_to, check_replay};
 use ir::verifier::verify_function;
 use ir::{Func, Function, Module};
 use passes::Pipeline;
@@ -112,10 +112,11 @@ pub(crate) fn derive_within(
     let mut derived = Derived { function: base.clone(), log: ActionLog::empty_for(base) };
     for pass in pipeline.passes() {
         observer.begin(Some(Step::Optimize));
-        let (function, log) = apply(&derived.function, *pass, fuel).into_parts();
-        if vigilance == Vigilance::On {
+        let before = (vigilance == Vigilance::On).then(|| derived.function.clone());
+        let (function, log) = apply_to(derived.function, *pass, fuel).into_parts();
+        if let Some(before) = before {
             observer.begin(Some(Step::Replay));
-            check_pass(module, *pass, &derived.function, &log, &function);
+            check_pass(module, *pass, &before, &log, &function);
         }
         derived.function = function;
         derived.log.extend(log);

@@ -108,20 +108,32 @@ pub(crate) fn mapping_between<'p>(
 
 /// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
 /// first edge between consecutive versions. `sealed` are the mappings of the edges so far: a
-/// composed edge comes after the edges of its path. `refused` are the points at which the first edge
-/// has an entry and the path has none.
+/// composed edge comes after the edges of its path. `None` if an edge is missing.
+pub(crate) fn composed_along(
+    graph: &VersionGraph<'_>,
+    sealed: &[ProvedMapping],
+    path: &[Version],
+) -> Option<Checked<Mapping>> {
+    let leg = |ends: &[Version]| Some(&mapping_between(graph, sealed, ends)?.mapping);
+    let first = leg(path.get(..2)?)?;
+    let mut composed: Option<Checked<Mapping>> = None;
+    for ends in path[1..].windows(2) {
+        let before = composed.as_ref().unwrap_or(first);
+        composed = Some(compose(before, leg(ends)?).ok()?.mapping);
+    }
+    Some(composed.unwrap_or_else(|| first.clone()))
+}
+
+/// The composed edge along a path of versions. `refused` are the points at which the first edge has
+/// an entry and the path has none.
 fn along(
     graph: &VersionGraph<'_>,
     sealed: &[ProvedMapping],
     path: &[Version],
     refused: &[(Point, Refusal)],
 ) -> Option<ProvedMapping> {
-    let leg = |ends: &[Version]| mapping_between(graph, sealed, ends);
-    let first = leg(path.get(..2)?)?;
-    let mut mapping = first.mapping.clone();
-    for ends in path[1..].windows(2) {
-        mapping = compose(&mapping, &leg(ends)?.mapping).ok()?.mapping;
-    }
+    let mapping = composed_along(graph, sealed, path)?;
+    let first = mapping_between(graph, sealed, path.get(..2)?)?;
     let refused =
         refused.iter().map(|(point, why)| Missing { point: *point, why: Why::Refused(*why) });
     let missing = first.missing.iter().copied().chain(refused).collect();

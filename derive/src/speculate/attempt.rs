@@ -1,19 +1,21 @@
 //! One try to make a version with all of a list of assumptions.
 
 use super::{Exit, MAX_PINS, Plan, SpeculationSearch, Speculative};
-use crate::driver::{Missing, NoObserver, ProvedGraph, Vigilance, Why, derive, prove_graph};
+use crate::driver::{
+    Missing, NoObserver, ProvedGraph, Vigilance, Why, composed_along, derive, prove_graph,
+};
 use check::Checked;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::edit::{ActionKind, ActionLog, Fuel, apply};
+use ir::edit::{ActionKind, ActionLog, Fuel, apply, apply_to};
 use ir::liveness::Liveness;
 use ir::{Function, Imm, Inst, Module, Opcode, Point, Value};
 use osr::{Level, Version, VersionGraph, VersionTree};
 use passes::{Assumption, Expected, PinnedAssumption, Pipeline, Refine, ResolveCalls, Speculate};
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
-use transition::Demand;
+use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Mapping;
+use transition::{Demand, VersionKey};
 
 /// The versions of one try, and the accepted mappings between them.
 pub(super) struct SpeculationAttempt {
@@ -142,7 +144,7 @@ pub(crate) fn assume(
     let (assuming, mut log) = apply(from, &pass, &mut unlimited()).into_parts();
     let insts = added(&log);
     let refine = Refine { added: &insts };
-    let (assuming, refined) = apply(&assuming, &refine, &mut unlimited()).into_parts();
+    let (assuming, refined) = apply_to(assuming, &refine, &mut unlimited()).into_parts();
     log.extend(refined);
     (assuming, log, insts)
 }
@@ -219,15 +221,13 @@ fn nearest_without(tree: &VersionTree, version: Version, inst: Inst) -> Version 
     at
 }
 
-/// The mappings between consecutive versions from the base to the optimized one, and the mappings
-/// composed of them.
+/// The mappings between consecutive versions from the base to the optimized one, and the targets of
+/// the mappings composed of them.
 struct Ways<'t> {
     graph: VersionGraph<'t>,
     /// The version speculated on, the assuming version, and the optimized version.
     row: [Version; 3],
-    /// By target of an exit: the index of the edge to it.
-    back: BTreeMap<Version, usize>,
-    forward: usize,
+    targets: BTreeSet<Version>,
 }
 
 impl<'t> Ways<'t> {
@@ -235,20 +235,11 @@ impl<'t> Ways<'t> {
         let [from, _, optimized] = row;
         let line = tree.path(VersionTree::BASE, optimized);
         let pairs: Vec<(Version, Version)> = line.windows(2).map(|w| (w[0], w[1])).collect();
-        let mut graph = VersionGraph::build(tree, &pairs, Level::Avail, Demand::default())
+        let graph = VersionGraph::build(tree, &pairs, Level::Avail, Demand::default())
             .expect("each version is derived from the one before");
-        let mut add = |path: &[Version]| {
-            graph.add_composed(path).expect("the graph has the edges of the path");
-            graph.edges().len() - 1
-        };
-        let forward = add(&row);
         // Native code continues in the base wherever the interpreter takes over.
         let targets = exits.iter().map(|made| made.exit.to).chain([from, VersionTree::BASE]);
-        let mut back = BTreeMap::new();
-        for to in targets {
-            back.entry(to).or_insert_with(|| add(&tree.path(optimized, to)));
-        }
-        Ways { graph, row, back, forward }
+        Ways { graph, row, targets: targets.collect() }
     }
 
     /// Drops all entries that the checker does not accept. Returns the mapping into the optimized
@@ -258,28 +249,32 @@ impl<'t> Ways<'t> {
         module: &Module,
         exits: &[MadeExit],
     ) -> (Checked<Mapping>, BTreeMap<Version, Checked<Mapping>>, Vec<MissingExit>) {
-        let ProvedGraph { mut mappings, .. } =
-            prove_graph(module, &mut self.graph, &mut NoObserver);
-        let tree = self.graph.tree();
-        let without_exit = missing_exits(tree, self.row, exits, |exit, here| {
-            let has_entry = mappings[self.back[&exit.to]].mapping.has_entry(here);
-            let path = || tree.path(self.row[2], exit.to);
-            (!has_entry).then(|| Why::along(&self.graph, &mappings, &path(), here))
-        });
-        // From the last edge to the first: `swap_remove` changes no smaller indices.
-        let mut take: Vec<(usize, Option<Version>)> =
-            self.back.iter().map(|(to, index)| (*index, Some(*to))).collect();
-        take.push((self.forward, None));
-        take.sort_unstable();
-        let (mut forward, mut backward) = (None, BTreeMap::new());
-        for (index, to) in take.into_iter().rev() {
-            let mapping = mappings.swap_remove(index).mapping;
-            match to {
-                Some(to) => _ = backward.insert(to, mapping),
-                None => forward = Some(mapping),
-            }
+        // A composed entry requires nothing but what its first part requires, so the mappings are
+        // proved without composed edges. Entries are composed once, after the proof.
+        let ProvedGraph { mappings, .. } = prove_graph(module, &mut self.graph, &mut NoObserver);
+        let (optimized, tree) = (self.row[2], self.graph.tree());
+        let composed = |path: &[Version]| {
+            let ends = [path[0], path[path.len() - 1]].map(|v| VersionKey::of(tree.function(v)));
+            let nothing = || Checked::nothing(ends[0], ends[1]);
+            composed_along(&self.graph, &mappings, path).unwrap_or_else(nothing)
+        };
+        let forward = composed(&self.row);
+        let back = |to: &Version| (*to, composed(&tree.path(optimized, *to)));
+        let backward: BTreeMap<Version, Checked<Mapping>> = self.targets.iter().map(back).collect();
+        let leads = |exit: &Exit, here: Point| backward[&exit.to].has_entry(here);
+        // Their composition tells why two steps do not compose.
+        let lacks = |made: &&MadeExit| !leads(&made.exit, Point::before(made.exit.inst));
+        let targets: BTreeSet<Version> =
+            exits.iter().filter(lacks).map(|made| made.exit.to).collect();
+        for to in targets {
+            let path = tree.path(optimized, to);
+            self.graph.add_composed(&path).expect("the graph has the edges of the path");
         }
-        (forward.expect("the edge was added"), backward, without_exit)
+        let without_exit = missing_exits(tree, self.row, exits, |exit, here| {
+            let path = || tree.path(optimized, exit.to);
+            (!leads(exit, here)).then(|| Why::along(&self.graph, &mappings, &path(), here))
+        });
+        (forward, backward, without_exit)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::driver::{ProvedMapping, Why, mapping_between};
 use ir::{Function, Opcode, Point, Value};
-use osr::{Obstacle, Reason, Version, VersionGraph};
+use osr::{EdgeOrigin, Obstacle, Reason, Version, VersionGraph};
 
 impl Why {
     /// The reason why no entry leads along a path of versions from a point: the reason of the first
@@ -26,9 +26,15 @@ impl Why {
             point = entry.target;
         }
         // Each step has an entry, so two steps do not compose.
-        let ends = [path[0], path[path.len() - 1]];
-        let whole = mapping_between(graph, proved, &ends);
-        whole.and_then(|whole| whole.missing.at(from)).copied().unwrap_or(Why::Unproved(None))
+        let refused = graph.edges().iter().filter_map(|edge| match &edge.origin {
+            EdgeOrigin::Composed { path: of, refused } if of == path => Some(refused),
+            _ => None,
+        });
+        let why = refused.last().and_then(|refused| {
+            let found = refused.binary_search_by_key(&from, |(point, _)| *point);
+            found.ok().map(|found| refused[found].1)
+        });
+        why.map_or(Why::Unproved(None), Why::Refused)
     }
 
     /// The values that an assumption has to keep for its exit, as values of the version `before`:

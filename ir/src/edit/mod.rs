@@ -20,7 +20,7 @@ mod tests;
 
 pub use action::{Action, ActionKind, Origin};
 pub use claim::ClaimedLog;
-pub use editor::{Applied, Editor, Fuel, Pass, apply, apply_without_log};
+pub use editor::{Applied, Editor, Fuel, Pass, apply, apply_to, apply_without_log};
 pub use fault::Fault;
 pub use inline::{InlinedBody, InlinedCallee};
 pub use log::ActionLog;
