@@ -12,6 +12,7 @@
 use crate::carry::CarriedOutcomes;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
+use crate::outlook::Outlooks;
 use crate::pair::{Analyzed, VersionPair};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
@@ -119,6 +120,7 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) all_given_up: Vec<Value>,
     /// By wanted value: the answer of [`Deriver::forced`].
     forced: Scratch<Option<Value>>,
+    pub(crate) outlooks: Outlooks,
     /// By wanted value: its node in the search for kept values at hand.
     pub(crate) keep_nodes: Scratch<u32>,
     /// Nodes that the search for kept values may still look at from this source point.
@@ -162,6 +164,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             given_up: Scratch::new(),
             all_given_up: Vec::new(),
             forced: Scratch::new(),
+            outlooks: Outlooks::default(),
             keep_nodes: Scratch::new(),
             nodes_left: 0,
             lacks: Cell::new(Level::Avail),
@@ -181,6 +184,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.given_up.clear();
         self.all_given_up.clear();
         self.forced.clear();
+        self.outlooks.clear();
         self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
@@ -462,7 +466,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Calls `visit` for the alternatives to compute a node, cheapest first, until it breaks. With
     /// `readable`, some alternatives to read values that this entry may not read are left out.
-    fn each_alternative<T>(
+    pub(crate) fn each_alternative<T>(
         &self,
         here: &SourcePoint,
         node: SearchNode,

@@ -133,7 +133,7 @@ impl<'g> EntryGoal<'g> {
     }
 
     /// The odd values, if [`EntryGoal::find_odd`] has found them.
-    fn odd(&self) -> &[Value] {
+    pub(crate) fn odd(&self) -> &[Value] {
         self.odd.get().map_or(&[], |odd| odd)
     }
 
@@ -150,6 +150,11 @@ impl<'g> EntryGoal<'g> {
         DerivationCost { kept: 0, arguments: 0, size: odd + self.replays.len() }
     }
 
+    /// The number of writes that it replays.
+    pub(crate) fn replay_count(&self) -> usize {
+        self.replays.len()
+    }
+
     /// The empty entry: it copies every value to its own id.
     pub(crate) fn as_is(&self) -> EntryParts<'g> {
         EntryParts {
@@ -164,7 +169,7 @@ impl<'g> EntryGoal<'g> {
     }
 
     /// The odd values, followed by the operands of the replayed writes.
-    fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
+    pub(crate) fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
         self.odd().iter().copied().chain(written)
     }
@@ -226,6 +231,14 @@ impl LastKept {
         least.is_some_and(|least| least <= least_keeping_cost(deriver, here, goal, lost))
             || (!keeper.is_cut_off() && deriver.spend_all(self.nodes))
     }
+}
+
+/// Whether an entry that keeps values is known to fail, without a search: it needs a value given
+/// up, or a lost value when no node is left in the budget to look for values to keep.
+pub(crate) fn is_given_up(deriver: &Deriver<'_, '_>, goal: &EntryGoal<'_>) -> bool {
+    let is_out_of_nodes = deriver.is_out_of_nodes();
+    let fails = |v: Value| deriver.is_given_up(v) || (is_out_of_nodes && deriver.is_lost(v));
+    goal.wanted(deriver.q.f).any(fails)
 }
 
 /// The values that an entry needs and that cannot be had without keeping a value.

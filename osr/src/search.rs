@@ -348,6 +348,15 @@ impl<'a, 'v> Search<'a, 'v> {
                     continue;
                 }
             }
+            let least = best.as_ref().map(|(least, _)| *least);
+            // Without an entry, the first obstacle is the answer.
+            let is_known = least.is_some() || obstacle.is_some();
+            if (is_known && entry::is_given_up(&self.deriver, goal))
+                || least.is_some_and(|least| self.deriver.rules_out(here, goal, least))
+            {
+                is_tried = false;
+                continue;
+            }
             let lost = entry::lost_values(&mut self.deriver, here, goal);
             // The search for kept values is dear, and the first landing point mostly the best.
             if let Some((best, _)) = &best {
