@@ -25,7 +25,7 @@ use transition::mapping::Operand;
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
 /// Without the limit, a value at the end of a long chain makes compensation code as long as the
 /// function, and the search at every point takes as long.
-const MAX_VISITS: usize = 256;
+pub(crate) const MAX_VISITS: usize = 256;
 
 /// Nodes visited in vain from one source point, over all its landing points, before the search
 /// tries no more. At the end of a long chain, each landing point would cost as much again.

@@ -9,7 +9,7 @@
 //! dead. The values of the landing point that then have to be computed take 12 operations or more:
 //! no entry that lands there is better.
 
-use crate::derive::{Alternative, Deriver, SearchNode};
+use crate::derive::{Alternative, Deriver, MAX_VISITS, SearchNode};
 use crate::entry::{DerivationCost, EntryGoal};
 use crate::scratch::Scratch;
 use crate::source::SourcePoint;
@@ -22,14 +22,17 @@ enum Outlook {
     /// No entry has it.
     #[default]
     Hopeless,
-    /// An entry reads it without keeping a value, or another value stands for it.
-    Free,
+    /// An entry reads it without keeping a value.
+    Read,
+    /// Another value of the target version stands for it.
+    Replaced,
     /// An entry must keep this value for it.
     Forced(Value),
     /// An entry makes it by a step of its own, or keeps a value for it.
     Constant,
-    /// An entry computes it from its operands by a step of its own, or keeps a value for it.
-    Computed,
+    /// An entry computes it from its operands by a step of its own, or, if `is_keepable`, keeps a
+    /// value for it.
+    Computed { is_keepable: bool },
 }
 
 /// The ways to have wanted values from the source point at hand.
@@ -55,6 +58,7 @@ impl Deriver<'_, '_> {
     /// values. Cost: the values of the goal, and at most as many operations as `best` has.
     pub(crate) fn rules_out(
         &mut self,
+        keeper: &Deriver<'_, '_>,
         here: &SourcePoint,
         goal: &EntryGoal<'_>,
         best: DerivationCost,
@@ -73,8 +77,17 @@ impl Deriver<'_, '_> {
             Some(forced) => forced > best.kept,
             None => true,
         };
+        let is_out = is_out || outlooks.is_far(self, keeper, here, goal);
         self.outlooks = outlooks;
         is_out
+    }
+
+    /// Whether the search has an expression for a value, with these or other kept values.
+    fn has_found(&self, value: Value) -> bool {
+        let has = |deriver: &Deriver<'_, '_>| {
+            deriver.known(SearchNode::Wanted(value)).is_some_and(|found| found.is_some())
+        };
+        has(self) || self.others.iter().any(has)
     }
 
     fn outlook(&self, here: &SourcePoint, value: Value) -> Outlook {
@@ -85,9 +98,13 @@ impl Deriver<'_, '_> {
                     unreadable.get_or_insert(value);
                     ControlFlow::Continue(())
                 }
-                Alternative::Read(_) | Alternative::Same(_) => ControlFlow::Break(Outlook::Free),
+                Alternative::Read(_) => ControlFlow::Break(Outlook::Read),
+                Alternative::Same(_) => ControlFlow::Break(Outlook::Replaced),
                 Alternative::Constant { .. } => ControlFlow::Break(Outlook::Constant),
-                Alternative::Execute { .. } => ControlFlow::Break(Outlook::Computed),
+                Alternative::Execute { .. } => {
+                    let is_keepable = unreadable.is_some();
+                    ControlFlow::Break(Outlook::Computed { is_keepable })
+                }
             });
         found.or(unreadable.map(Outlook::Forced)).unwrap_or_default()
     }
@@ -116,7 +133,7 @@ impl Outlooks {
             match self.of(deriver, here, value) {
                 Outlook::Hopeless => return None,
                 Outlook::Forced(kept) => self.forced.push(kept),
-                Outlook::Free | Outlook::Constant | Outlook::Computed => {}
+                _ => {}
             }
         }
         self.forced.sort_unstable();
@@ -152,14 +169,14 @@ impl Outlooks {
             self.met.set(index, true);
             let outlook = self.of(deriver, here, value);
             let members = &deriver.pair.known_of(deriver.q.side, value).members;
-            let mut reads = || self.is_kept(&value) || members.iter().any(|m| self.is_kept(m));
+            let reads = || self.is_kept(&value) || members.iter().any(|m| self.is_kept(m));
             match outlook {
-                Outlook::Free => {}
+                Outlook::Read | Outlook::Replaced => {}
                 Outlook::Hopeless => is_lost = true,
                 Outlook::Forced(_) => is_lost = !reads(),
-                Outlook::Constant | Outlook::Computed if reads() => {}
+                Outlook::Constant | Outlook::Computed { .. } if reads() => {}
                 Outlook::Constant => least += 1,
-                Outlook::Computed => {
+                Outlook::Computed { .. } => {
                     least += 1;
                     let inst = deriver.q.f.defining_inst(value);
                     work.extend(inst.iter().flat_map(|inst| &deriver.q.f.inst(*inst).args));
@@ -168,6 +185,56 @@ impl Outlooks {
         }
         self.work = work;
         is_lost || least >= size
+    }
+
+    /// Whether a value of the goal is out of the keeper's reach: the search for it stops at
+    /// [`MAX_VISITS`], whatever the entry keeps.
+    ///
+    /// The search visits each node that it does not know once, and once more the node that needs
+    /// it. Nodes that a search with other kept values knows count as known.
+    fn is_far(
+        &mut self,
+        deriver: &Deriver<'_, '_>,
+        keeper: &Deriver<'_, '_>,
+        here: &SourcePoint,
+        goal: &EntryGoal<'_>,
+    ) -> bool {
+        let mut work = std::mem::take(&mut self.work);
+        self.met.clear();
+        let (mut is_far, mut is_certain) = (false, true);
+        for wanted in goal.wanted(deriver.q.f) {
+            // What the search for an earlier value may have visited is unknown.
+            if is_far || !is_certain {
+                break;
+            }
+            work.clear();
+            work.push(wanted);
+            let mut nodes = 0;
+            while let Some(value) = work.pop() {
+                let index = value.as_u32() as usize;
+                if here.is_live(value) || self.met.get(index).is_some() || keeper.has_found(value) {
+                    continue;
+                }
+                self.met.set(index, true);
+                nodes += 1;
+                if 2 * nodes - 1 > MAX_VISITS {
+                    is_far = true;
+                    break;
+                }
+                match self.of(deriver, here, value) {
+                    Outlook::Computed { is_keepable: false } => {
+                        let inst = deriver.q.f.defining_inst(value);
+                        work.extend(inst.iter().flat_map(|inst| &deriver.q.f.inst(*inst).args));
+                    }
+                    Outlook::Computed { is_keepable: true } | Outlook::Replaced => {
+                        is_certain = false;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        self.work = work;
+        is_far
     }
 
     fn is_kept(&self, value: &Value) -> bool {

@@ -352,7 +352,8 @@ impl<'a, 'v> Search<'a, 'v> {
             // Without an entry, the first obstacle is the answer.
             let is_known = least.is_some() || obstacle.is_some();
             if (is_known && entry::is_given_up(&self.deriver, goal))
-                || least.is_some_and(|least| self.deriver.rules_out(here, goal, least))
+                || least
+                    .is_some_and(|least| self.deriver.rules_out(&self.keeper, here, goal, least))
             {
                 is_tried = false;
                 continue;
