@@ -351,7 +351,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// As [`Deriver::known`], for an outcome that the result of the search then depends on.
-    fn consult(&self, node: SearchNode) -> Option<FoundExpr> {
+    pub(crate) fn consult(&self, node: SearchNode) -> Option<FoundExpr> {
         let settled = self.settled(node)?;
         self.note(settled.lacks);
         Some(settled.found)

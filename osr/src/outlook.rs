@@ -35,6 +35,15 @@ enum Outlook {
     Computed { is_keepable: bool },
 }
 
+/// Whether the search for a value ends within its limit of visits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Near,
+    /// It depends on the kept values.
+    Unclear,
+    Far,
+}
+
 /// The ways to have wanted values from the source point at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Outlooks {
@@ -54,28 +63,32 @@ impl Outlooks {
 }
 
 impl Deriver<'_, '_> {
-    /// Whether no entry for this goal costs less than `best`, the cost of an entry that keeps
-    /// values. Cost: the values of the goal, and at most as many operations as `best` has.
+    /// Whether an entry for this goal is known to fail or to cost no less than `best`. With a
+    /// keeper, the entry may keep values. Cost: the values of the goal, and for each at most half
+    /// of [`MAX_VISITS`] operations.
     pub(crate) fn rules_out(
         &mut self,
-        keeper: &Deriver<'_, '_>,
+        keeper: Option<&Deriver<'_, '_>>,
         here: &SourcePoint,
         goal: &EntryGoal<'_>,
-        best: DerivationCost,
+        best: Option<DerivationCost>,
     ) -> bool {
         // A path that binds something has other ways to a value.
-        if !here.is_plain() || best.arguments > 0 {
+        if !here.is_plain() {
             return false;
         }
         let mut outlooks = std::mem::take(&mut self.outlooks);
-        let is_out = match outlooks.find_forced(self, here, goal) {
+        let best = best.filter(|best| best.arguments == 0);
+        let is_out = match (outlooks.find_forced(self, here, goal), best) {
+            (None, _) => true,
+            (Some(1..), _) if keeper.is_none() => true,
+            (Some(forced), Some(best)) if forced > best.kept => true,
             // Without a value to spare, the entry reads no other value that is dead. An entry that
             // keeps fewer values than the best may have code of any size.
-            Some(forced) if forced == best.kept => {
+            (Some(forced), Some(best)) if forced == best.kept => {
                 outlooks.reaches_size(self, here, goal, best.size)
             }
-            Some(forced) => forced > best.kept,
-            None => true,
+            _ => false,
         };
         let is_out = is_out || outlooks.is_far(self, keeper, here, goal);
         self.outlooks = outlooks;
@@ -85,7 +98,7 @@ impl Deriver<'_, '_> {
     /// Whether the search has an expression for a value, with these or other kept values.
     fn has_found(&self, value: Value) -> bool {
         let has = |deriver: &Deriver<'_, '_>| {
-            deriver.known(SearchNode::Wanted(value)).is_some_and(|found| found.is_some())
+            deriver.consult(SearchNode::Wanted(value)).is_some_and(|found| found.is_some())
         };
         has(self) || self.others.iter().any(has)
     }
@@ -187,7 +200,7 @@ impl Outlooks {
         is_lost || least >= size
     }
 
-    /// Whether a value of the goal is out of the keeper's reach: the search for it stops at
+    /// Whether a value of the goal is out of reach: the search for it fails or stops at
     /// [`MAX_VISITS`], whatever the entry keeps.
     ///
     /// The search visits each node that it does not know once, and once more the node that needs
@@ -195,46 +208,60 @@ impl Outlooks {
     fn is_far(
         &mut self,
         deriver: &Deriver<'_, '_>,
-        keeper: &Deriver<'_, '_>,
+        keeper: Option<&Deriver<'_, '_>>,
         here: &SourcePoint,
         goal: &EntryGoal<'_>,
     ) -> bool {
         let mut work = std::mem::take(&mut self.work);
         self.met.clear();
-        let (mut is_far, mut is_certain) = (false, true);
+        let mut reach = Reach::Near;
         for wanted in goal.wanted(deriver.q.f) {
-            // What the search for an earlier value may have visited is unknown.
-            if is_far || !is_certain {
-                break;
-            }
             work.clear();
             work.push(wanted);
-            let mut nodes = 0;
-            while let Some(value) = work.pop() {
-                let index = value.as_u32() as usize;
-                if here.is_live(value) || self.met.get(index).is_some() || keeper.has_found(value) {
-                    continue;
-                }
-                self.met.set(index, true);
-                nodes += 1;
-                if 2 * nodes - 1 > MAX_VISITS {
-                    is_far = true;
-                    break;
-                }
-                match self.of(deriver, here, value) {
-                    Outlook::Computed { is_keepable: false } => {
-                        let inst = deriver.q.f.defining_inst(value);
-                        work.extend(inst.iter().flat_map(|inst| &deriver.q.f.inst(*inst).args));
-                    }
-                    Outlook::Computed { is_keepable: true } | Outlook::Replaced => {
-                        is_certain = false;
-                    }
-                    _ => {}
-                }
+            reach = self.reach(deriver, keeper, here, &mut work);
+            // The nodes that the search for an unclear value visits may be known behind it.
+            if reach != Reach::Near {
+                break;
             }
         }
         self.work = work;
-        is_far
+        reach == Reach::Far
+    }
+
+    /// The reach of a value, given that the search has found all values met.
+    fn reach(
+        &mut self,
+        deriver: &Deriver<'_, '_>,
+        keeper: Option<&Deriver<'_, '_>>,
+        here: &SourcePoint,
+        work: &mut Vec<Value>,
+    ) -> Reach {
+        let (mut reach, mut nodes) = (Reach::Near, 0);
+        while let Some(value) = work.pop() {
+            let index = value.as_u32() as usize;
+            if here.is_live(value)
+                || self.met.get(index).is_some()
+                || keeper.unwrap_or(deriver).has_found(value)
+            {
+                continue;
+            }
+            self.met.set(index, true);
+            nodes += 1;
+            if 2 * nodes - 1 > MAX_VISITS {
+                return Reach::Far;
+            }
+            match self.of(deriver, here, value) {
+                Outlook::Hopeless => return Reach::Far,
+                Outlook::Forced(_) if keeper.is_none() => return Reach::Far,
+                Outlook::Computed { is_keepable } if !is_keepable || keeper.is_none() => {
+                    let inst = deriver.q.f.defining_inst(value);
+                    work.extend(inst.iter().flat_map(|inst| &deriver.q.f.inst(*inst).args));
+                }
+                Outlook::Computed { .. } | Outlook::Replaced => reach = Reach::Unclear,
+                Outlook::Read | Outlook::Constant | Outlook::Forced(_) => {}
+            }
+        }
+        reach
     }
 
     fn is_kept(&self, value: &Value) -> bool {

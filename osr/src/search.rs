@@ -291,6 +291,10 @@ impl<'a, 'v> Search<'a, 'v> {
                 continue;
             }
             let is_blamed = obstacle.is_none();
+            let least = best.as_ref().map(|(least, ..)| *least);
+            if (least.is_some() || !is_blamed) && self.deriver.rules_out(None, here, goal, least) {
+                continue;
+            }
             match entry::derive(&mut self.deriver, here, goal, is_blamed, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
@@ -348,12 +352,11 @@ impl<'a, 'v> Search<'a, 'v> {
                     continue;
                 }
             }
-            let least = best.as_ref().map(|(least, _)| *least);
             // Without an entry, the first obstacle is the answer.
-            let is_known = least.is_some() || obstacle.is_some();
-            if (is_known && entry::is_given_up(&self.deriver, goal))
-                || least
-                    .is_some_and(|least| self.deriver.rules_out(&self.keeper, here, goal, least))
+            let least = best.as_ref().map(|(least, _)| *least);
+            if (least.is_some() || obstacle.is_some())
+                && (entry::is_given_up(&self.deriver, goal)
+                    || self.deriver.rules_out(Some(&self.keeper), here, goal, least))
             {
                 is_tried = false;
                 continue;
