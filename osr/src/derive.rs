@@ -184,7 +184,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.given_up.clear();
         self.all_given_up.clear();
         self.forced.clear();
-        self.outlooks.clear();
+        self.outlooks.expect_search();
         self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
@@ -205,7 +205,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// Notes that a rule of a level applies.
-    fn note(&self, level: Level) {
+    pub(crate) fn note(&self, level: Level) {
         if self.level < level {
             self.lacks.set(self.lacks.get().min(level));
             self.node_lacks.set(self.node_lacks.get().min(level));
@@ -466,7 +466,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
 
     /// Calls `visit` for the alternatives to compute a node, cheapest first, until it breaks. With
     /// `readable`, some alternatives to read values that this entry may not read are left out.
-    pub(crate) fn each_alternative<T>(
+    fn each_alternative<T>(
         &self,
         here: &SourcePoint,
         node: SearchNode,
@@ -557,15 +557,24 @@ impl<'a, 'v> Deriver<'a, 'v> {
         if self.level < Level::Live {
             return None;
         }
+        let inst = self.operation(value)?;
+        let args = self.operands(value).iter().map(|v| SearchNode::Wanted(*v)).collect();
+        Some(Alternative::Execute { inst, in_source: false, args })
+    }
+
+    /// The operation of the target version that an entry executes again for a value.
+    pub(crate) fn operation(&self, value: Value) -> Option<Inst> {
         let inst = self.q.f.defining_inst(value)?;
         let data = self.q.f.inst(inst);
         // A load or a call may give another result now, and an operation with several results has
         // no expression.
-        if !data.opcode.is_step() || data.results.len() != 1 {
-            return None;
-        }
-        let args = data.args.iter().map(|v| SearchNode::Wanted(*v)).collect();
-        Some(Alternative::Execute { inst, in_source: false, args })
+        (data.opcode.is_step() && data.results.len() == 1).then_some(inst)
+    }
+
+    /// The operands of the operation that defines a value.
+    pub(crate) fn operands(&self, value: Value) -> &'v [Value] {
+        let inst = self.q.f.defining_inst(value);
+        inst.map_or(&[], |inst| self.q.f.inst(inst).args.as_slice())
     }
 
     /// Rule 3: replaces a parameter by a member that all its incoming values share and that

@@ -9,16 +9,18 @@
 //! dead. The values of the landing point that then have to be computed take 12 operations or more:
 //! no entry that lands there is better.
 
-use crate::derive::{Alternative, Deriver, MAX_VISITS, SearchNode};
+use crate::derive::{Deriver, MAX_VISITS, SearchNode};
 use crate::entry::{DerivationCost, EntryGoal};
+use crate::level::Level;
 use crate::scratch::Scratch;
-use crate::source::SourcePoint;
+use crate::source::{Here, SourcePoint};
 use ir::Value;
-use std::ops::ControlFlow;
+use std::cmp::Ordering;
 
-/// The ways to have a wanted value from a source point whose path binds nothing.
+/// The ways to have a wanted value from a source point whose path binds nothing, at the highest
+/// level. A lower level has fewer.
 #[derive(Clone, Copy, Default, Debug)]
-enum Outlook {
+pub(crate) enum Outlook {
     /// No entry has it.
     #[default]
     Hopeless,
@@ -35,6 +37,17 @@ enum Outlook {
     Computed { is_keepable: bool },
 }
 
+/// The judgment of a landing point without a search.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    /// Only a search tells.
+    Open,
+    /// An entry that lands there fails, or costs no less than the best.
+    Out,
+    /// It fails, since no entry from this source point has this value.
+    Lost(Value),
+}
+
 /// Whether the search for a value ends within its limit of visits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
@@ -44,55 +57,46 @@ enum Reach {
     Far,
 }
 
-/// The ways to have wanted values from the source point at hand.
+/// The tables of the judgment at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Outlooks {
-    known: Scratch<Outlook>,
-    /// Values that the bound at hand has met.
+    /// The values met.
     met: Scratch<bool>,
-    /// Values that every entry for the goal at hand keeps, ascending.
+    /// Values that every entry for the goal keeps, ascending.
     forced: Vec<Value>,
     work: Vec<Value>,
+    /// The values that the last goal out of reach needs, in their order, up to the value that is
+    /// out of reach. Empty if the search has found values since.
+    far: Vec<Value>,
 }
 
 impl Outlooks {
-    /// Forgets the values, for another source point.
-    pub(crate) fn clear(&mut self) {
-        self.known.clear();
+    /// Forgets the goal out of reach. Call it before a search: it finds values, from which others
+    /// come into reach.
+    pub(crate) fn expect_search(&mut self) {
+        self.far.clear();
     }
 }
 
 impl Deriver<'_, '_> {
-    /// Whether an entry for this goal is known to fail or to cost no less than `best`. With a
-    /// keeper, the entry may keep values. Cost: the values of the goal, and for each at most half
-    /// of [`MAX_VISITS`] operations.
-    pub(crate) fn rules_out(
+    /// Judges an entry for this goal by the cost of the best entry so far. With a keeper, the entry
+    /// may keep values. Cost: the values of the goal, and for each at most half of [`MAX_VISITS`]
+    /// operations.
+    pub(crate) fn rule(
         &mut self,
         keeper: Option<&Deriver<'_, '_>>,
         here: &SourcePoint,
         goal: &EntryGoal<'_>,
         best: Option<DerivationCost>,
-    ) -> bool {
+    ) -> Ruling {
         // A path that binds something has other ways to a value.
         if !here.is_plain() {
-            return false;
+            return Ruling::Open;
         }
         let mut outlooks = std::mem::take(&mut self.outlooks);
-        let best = best.filter(|best| best.arguments == 0);
-        let is_out = match (outlooks.find_forced(self, here, goal), best) {
-            (None, _) => true,
-            (Some(1..), _) if keeper.is_none() => true,
-            (Some(forced), Some(best)) if forced > best.kept => true,
-            // Without a value to spare, the entry reads no other value that is dead. An entry that
-            // keeps fewer values than the best may have code of any size.
-            (Some(forced), Some(best)) if forced == best.kept => {
-                outlooks.reaches_size(self, here, goal, best.size)
-            }
-            _ => false,
-        };
-        let is_out = is_out || outlooks.is_far(self, keeper, here, goal);
+        let ruling = outlooks.rule(self, keeper, here, goal, best);
         self.outlooks = outlooks;
-        is_out
+        ruling
     }
 
     /// Whether the search has an expression for a value, with these or other kept values.
@@ -104,62 +108,70 @@ impl Deriver<'_, '_> {
     }
 
     fn outlook(&self, here: &SourcePoint, value: Value) -> Outlook {
-        let mut unreadable = None;
-        let found =
-            self.each_alternative(here, SearchNode::Wanted(value), false, |found| match found {
-                Alternative::Read(value) if !self.may_read(here, value) => {
-                    unreadable.get_or_insert(value);
-                    ControlFlow::Continue(())
+        here.outlook(value, || {
+            let known = self.pair.known_of(self.q.side, value);
+            let mut unreadable = None;
+            for member in std::iter::once(&value).chain(&known.members) {
+                if here.readable(self.p, *member) == Here::Value(*member) {
+                    if here.is_live(*member) || self.p.is_argument(*member) {
+                        return Outlook::Read;
+                    }
+                    unreadable.get_or_insert(*member);
                 }
-                Alternative::Read(_) => ControlFlow::Break(Outlook::Read),
-                Alternative::Same(_) => ControlFlow::Break(Outlook::Replaced),
-                Alternative::Constant { .. } => ControlFlow::Break(Outlook::Constant),
-                Alternative::Execute { .. } => {
-                    let is_keepable = unreadable.is_some();
-                    ControlFlow::Break(Outlook::Computed { is_keepable })
-                }
-            });
-        found.or(unreadable.map(Outlook::Forced)).unwrap_or_default()
+            }
+            if known.constant.is_some() {
+                return Outlook::Constant;
+            }
+            if self.operation(value).is_some() {
+                return Outlook::Computed { is_keepable: unreadable.is_some() };
+            }
+            if known.shared.is_some() {
+                return Outlook::Replaced;
+            }
+            unreadable.map_or(Outlook::Hopeless, Outlook::Forced)
+        })
     }
 }
 
 impl Outlooks {
-    fn of(&mut self, deriver: &Deriver<'_, '_>, here: &SourcePoint, value: Value) -> Outlook {
-        let index = value.as_u32() as usize;
-        self.known.get(index).unwrap_or_else(|| {
-            let outlook = deriver.outlook(here, value);
-            self.known.set(index, outlook);
-            outlook
-        })
-    }
-
-    /// Finds the values that every entry for this goal keeps. Returns their number; `None` if the
-    /// goal has no entry.
-    fn find_forced(
+    fn rule(
         &mut self,
         deriver: &Deriver<'_, '_>,
+        keeper: Option<&Deriver<'_, '_>>,
         here: &SourcePoint,
         goal: &EntryGoal<'_>,
-    ) -> Option<usize> {
+        best: Option<DerivationCost>,
+    ) -> Ruling {
         self.forced.clear();
         for value in goal.wanted(deriver.q.f) {
-            match self.of(deriver, here, value) {
-                Outlook::Hopeless => return None,
+            match deriver.outlook(here, value) {
+                Outlook::Hopeless => return Ruling::Lost(value),
+                Outlook::Forced(_) if keeper.is_none() => return Ruling::Lost(value),
                 Outlook::Forced(kept) => self.forced.push(kept),
                 _ => {}
             }
         }
         self.forced.sort_unstable();
         self.forced.dedup();
-        Some(self.forced.len())
+        let best = best.filter(|best| best.arguments == 0);
+        let is_worse = best.is_some_and(|best| match self.forced.len().cmp(&best.kept) {
+            // An entry that keeps fewer values than the best may have code of any size.
+            Ordering::Less => false,
+            Ordering::Equal => self.reaches_size(deriver, here, goal, best.size),
+            Ordering::Greater => true,
+        });
+        match is_worse || self.is_far(deriver, keeper, here, goal) {
+            true => Ruling::Out,
+            false => Ruling::Open,
+        }
     }
 
     /// Whether the code of each entry for this goal that keeps the forced values and no others has
     /// at least this size. Also if there is no such entry.
     ///
-    /// Each value made or computed takes a step of its own ([`Deriver::derive`] makes an expression
-    /// for each), and it needs its operands in turn. An odd value is also copied to its own id,
-    /// unless it is kept under this id.
+    /// Such an entry reads no other dead value. Each value made or computed takes a step of its own
+    /// ([`Deriver::derive`] makes an expression for each), and needs its operands in turn. An odd
+    /// value is also copied to its own id, unless it is kept under this id.
     fn reaches_size(
         &mut self,
         deriver: &Deriver<'_, '_>,
@@ -176,14 +188,13 @@ impl Outlooks {
         let mut is_lost = false;
         while let Some(value) = work.pop().filter(|_| least < size && !is_lost) {
             let index = value.as_u32() as usize;
-            if self.met.get(index).is_some() {
+            if here.is_live(value) || self.met.get(index).is_some() {
                 continue;
             }
             self.met.set(index, true);
-            let outlook = self.of(deriver, here, value);
             let members = &deriver.pair.known_of(deriver.q.side, value).members;
             let reads = || self.is_kept(&value) || members.iter().any(|m| self.is_kept(m));
-            match outlook {
+            match deriver.outlook(here, value) {
                 Outlook::Read | Outlook::Replaced => {}
                 Outlook::Hopeless => is_lost = true,
                 Outlook::Forced(_) => is_lost = !reads(),
@@ -191,8 +202,7 @@ impl Outlooks {
                 Outlook::Constant => least += 1,
                 Outlook::Computed { .. } => {
                     least += 1;
-                    let inst = deriver.q.f.defining_inst(value);
-                    work.extend(inst.iter().flat_map(|inst| &deriver.q.f.inst(*inst).args));
+                    work.extend(deriver.operands(value));
                 }
             }
         }
@@ -202,9 +212,6 @@ impl Outlooks {
 
     /// Whether a value of the goal is out of reach: the search for it fails or stops at
     /// [`MAX_VISITS`], whatever the entry keeps.
-    ///
-    /// The search visits each node that it does not know once, and once more the node that needs
-    /// it. Nodes that a search with other kept values knows count as known.
     fn is_far(
         &mut self,
         deriver: &Deriver<'_, '_>,
@@ -212,10 +219,15 @@ impl Outlooks {
         here: &SourcePoint,
         goal: &EntryGoal<'_>,
     ) -> bool {
-        let mut work = std::mem::take(&mut self.work);
+        if self.is_as_far(deriver, goal) {
+            return true;
+        }
+        self.far.clear();
         self.met.clear();
+        let mut work = std::mem::take(&mut self.work);
         let mut reach = Reach::Near;
         for wanted in goal.wanted(deriver.q.f) {
+            self.far.push(wanted);
             work.clear();
             work.push(wanted);
             reach = self.reach(deriver, keeper, here, &mut work);
@@ -225,10 +237,23 @@ impl Outlooks {
             }
         }
         self.work = work;
+        if reach != Reach::Far {
+            self.far.clear();
+        }
         reach == Reach::Far
     }
 
-    /// The reach of a value, given that the search has found all values met.
+    /// Whether a goal needs the value that is out of reach for the goal before, and before it no
+    /// value that the goal before does not need.
+    fn is_as_far(&self, deriver: &Deriver<'_, '_>, goal: &EntryGoal<'_>) -> bool {
+        let Some(far) = self.far.last() else { return false };
+        let mut before = self.far.iter();
+        goal.wanted(deriver.q.f).take_while(|value| before.any(|b| b == value)).any(|v| v == *far)
+    }
+
+    /// The reach of the value in `work`, given that the search has found all values met. The search
+    /// visits each node that it does not know once, and once more the node that needs it. Nodes
+    /// that a search with other kept values knows count as known.
     fn reach(
         &mut self,
         deriver: &Deriver<'_, '_>,
@@ -250,14 +275,20 @@ impl Outlooks {
             if 2 * nodes - 1 > MAX_VISITS {
                 return Reach::Far;
             }
-            match self.of(deriver, here, value) {
+            match deriver.outlook(here, value) {
                 Outlook::Hopeless => return Reach::Far,
                 Outlook::Forced(_) if keeper.is_none() => return Reach::Far,
                 Outlook::Computed { is_keepable } if !is_keepable || keeper.is_none() => {
-                    let inst = deriver.q.f.defining_inst(value);
-                    work.extend(inst.iter().flat_map(|inst| &deriver.q.f.inst(*inst).args));
+                    work.extend(deriver.operands(value));
                 }
                 Outlook::Computed { .. } | Outlook::Replaced => reach = Reach::Unclear,
+                // A lower level may have to compute it.
+                Outlook::Read | Outlook::Constant if deriver.level < Level::Alias => {
+                    if !deriver.operands(value).is_empty() {
+                        deriver.note(Level::Alias);
+                        reach = Reach::Unclear;
+                    }
+                }
                 Outlook::Read | Outlook::Constant | Outlook::Forced(_) => {}
             }
         }

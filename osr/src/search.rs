@@ -8,6 +8,7 @@ use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostVa
 use crate::landings::landings_to_try;
 use crate::level::Level;
 use crate::live::LiveTable;
+use crate::outlook::Ruling;
 use crate::pair::{Analyzed, VersionPair, members};
 use crate::partial::points_of;
 use crate::paths::PathEnd;
@@ -263,6 +264,8 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut obstacle = None;
         // Values without which landing points have failed.
         let mut lost = LostValues::new();
+        // Values that no entry from this source point has, though no search has looked for them.
+        let mut hopeless = LostValues::new();
         for (at, goal) in goals.iter().enumerate() {
             // At `empty` no entry is found here, and the first obstacle is known. At the end of a
             // long chain of operations, each further landing point would visit as many nodes in
@@ -277,7 +280,8 @@ impl<'a, 'v> Search<'a, 'v> {
             let is_lost = |value: &Value| {
                 self.deriver.is_lost(*value) && goal.wants(self.deriver.p, here, *value)
             };
-            if lost.iter().any(is_lost) {
+            let wants = |value: &Value| goal.wants(self.deriver.p, here, *value);
+            if lost.iter().any(is_lost) || hopeless.iter().any(wants) {
                 continue;
             }
             // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
@@ -292,9 +296,17 @@ impl<'a, 'v> Search<'a, 'v> {
             }
             let is_blamed = obstacle.is_none();
             let least = best.as_ref().map(|(least, ..)| *least);
-            if (least.is_some() || !is_blamed) && self.deriver.rules_out(None, here, goal, least) {
-                continue;
+            if least.is_some() || !is_blamed {
+                match self.deriver.rule(None, here, goal, least) {
+                    Ruling::Open => {}
+                    Ruling::Out => continue,
+                    Ruling::Lost(value) => {
+                        hopeless.push(value);
+                        continue;
+                    }
+                }
             }
+            self.deriver.outlooks.expect_search();
             match entry::derive(&mut self.deriver, here, goal, is_blamed, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
@@ -356,11 +368,12 @@ impl<'a, 'v> Search<'a, 'v> {
             let least = best.as_ref().map(|(least, _)| *least);
             if (least.is_some() || obstacle.is_some())
                 && (entry::is_given_up(&self.deriver, goal)
-                    || self.deriver.rules_out(Some(&self.keeper), here, goal, least))
+                    || self.deriver.rule(Some(&self.keeper), here, goal, least) != Ruling::Open)
             {
                 is_tried = false;
                 continue;
             }
+            self.deriver.outlooks.expect_search();
             let lost = entry::lost_values(&mut self.deriver, here, goal);
             // The search for kept values is dear, and the first landing point mostly the best.
             if let Some((best, _)) = &best {
