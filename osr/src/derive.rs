@@ -120,6 +120,7 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) all_given_up: Vec<Value>,
     /// By wanted value: the answer of [`Deriver::forced`].
     forced: Scratch<Option<Value>>,
+    /// The tables of [`Deriver::rule`].
     pub(crate) outlooks: Outlooks,
     /// By wanted value: its node in the search for kept values at hand.
     pub(crate) keep_nodes: Scratch<u32>,
@@ -184,7 +185,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.given_up.clear();
         self.all_given_up.clear();
         self.forced.clear();
-        self.outlooks.expect_search();
+        self.outlooks.clear();
         self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
@@ -568,7 +569,10 @@ impl<'a, 'v> Deriver<'a, 'v> {
         let data = self.q.f.inst(inst);
         // A load or a call may give another result now, and an operation with several results has
         // no expression.
-        (data.opcode.is_step() && data.results.len() == 1).then_some(inst)
+        if !data.opcode.is_step() || data.results.len() != 1 {
+            return None;
+        }
+        Some(inst)
     }
 
     /// The operands of the operation that defines a value.

@@ -233,14 +233,6 @@ impl LastKept {
     }
 }
 
-/// Whether an entry that keeps values is known to fail, without a search: it needs a value given
-/// up, or a lost value when no node is left in the budget to look for values to keep.
-pub(crate) fn is_given_up(deriver: &Deriver<'_, '_>, goal: &EntryGoal<'_>) -> bool {
-    let is_out_of_nodes = deriver.is_out_of_nodes();
-    let fails = |v: Value| deriver.is_given_up(v) || (is_out_of_nodes && deriver.is_lost(v));
-    goal.wanted(deriver.q.f).any(fails)
-}
-
 /// The values that an entry needs and that cannot be had without keeping a value.
 pub(crate) fn lost_values(
     deriver: &mut Deriver<'_, '_>,

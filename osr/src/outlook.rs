@@ -1,13 +1,21 @@
-//! A lower bound for the cost of an entry that keeps values, found without a derivation.
+//! Judges landing points without a search: rules those out whose entries fail, or cost no less than
+//! the best entry so far.
 //!
-//! The first landing point tried is mostly the best. The bound rules out most of the others before
-//! their values are derived: in a long block, the values of a landing point far ahead are computed
-//! from hundreds of others, and the search would run into its limits at every source point.
+//! The first landing point tried is mostly the best. Other landing points of a long block would
+//! cost more than the first: the values of one far ahead are computed from hundreds of others, and
+//! the search for them would run into its limits at every source point. A walk over the operations
+//! that an entry cannot do without stops earlier, and finds no expression.
 //!
-//! Example: the best entry keeps two values, and its code has size 12. A landing point needs two
-//! values that only keeping gives, so an entry that keeps no third reads nothing else that is
-//! dead. The values of the landing point that then have to be computed take 12 operations or more:
-//! no entry that lands there is better.
+//! 1. A value that is nowhere available and that no operation computes: the entry fails.
+//! 2. More values to keep than the best entry keeps: the entry costs more.
+//! 3. As many values to keep, so that all others are computed, by code of at least the size of the
+//!    best: the entry costs no less.
+//! 4. A value computed from more nodes than the search visits: the search for it stops at its
+//!    limit, and the entry fails.
+//!
+//! Example: the best entry keeps two values, and its code has size 12. Another landing point needs
+//! two values that only keeping gives, and six values that ten operations compute from live values.
+//! The size is 10 for the steps and 6 for the copies: the search does not try this landing point.
 
 use crate::derive::{Deriver, MAX_VISITS, SearchNode};
 use crate::entry::{DerivationCost, EntryGoal};
@@ -66,22 +74,25 @@ pub(crate) struct Outlooks {
     forced: Vec<Value>,
     work: Vec<Value>,
     /// The values that the last goal out of reach needs, in their order, up to the value that is
-    /// out of reach. Empty if the search has found values since.
+    /// out of reach. Empty if the search may have found values since, which bring others into
+    /// reach.
     far: Vec<Value>,
 }
 
 impl Outlooks {
-    /// Forgets the goal out of reach. Call it before a search: it finds values, from which others
-    /// come into reach.
-    pub(crate) fn expect_search(&mut self) {
+    /// Forgets the last goal, for another source point.
+    pub(crate) fn clear(&mut self) {
         self.far.clear();
     }
 }
 
 impl Deriver<'_, '_> {
-    /// Judges an entry for this goal by the cost of the best entry so far. With a keeper, the entry
-    /// may keep values. Cost: the values of the goal, and for each at most half of [`MAX_VISITS`]
+    /// Judges a landing point by the cost of the best entry so far. With a keeper, its entry may
+    /// keep values. Cost: the values of the goal, and for each at most half of [`MAX_VISITS`]
     /// operations.
+    ///
+    /// If the answer is [`Ruling::Open`], search. An answer counts on all expressions found before
+    /// the call, and no others.
     pub(crate) fn rule(
         &mut self,
         keeper: Option<&Deriver<'_, '_>>,
@@ -99,6 +110,22 @@ impl Deriver<'_, '_> {
         ruling
     }
 
+    /// Whether no entry for this goal that keeps values costs less than `best`. Also if the search
+    /// has given up a value of the goal, or has lost one and has no node left to look for values
+    /// to keep.
+    pub(crate) fn rules_out(
+        &mut self,
+        keeper: &Deriver<'_, '_>,
+        here: &SourcePoint,
+        goal: &EntryGoal<'_>,
+        best: Option<DerivationCost>,
+    ) -> bool {
+        let is_out_of_nodes = self.is_out_of_nodes();
+        let fails = |v: Value| self.is_given_up(v) || (is_out_of_nodes && self.is_lost(v));
+        goal.wanted(self.q.f).any(fails)
+            || self.rule(Some(keeper), here, goal, best) != Ruling::Open
+    }
+
     /// Whether the search has an expression for a value, with these or other kept values.
     fn has_found(&self, value: Value) -> bool {
         let has = |deriver: &Deriver<'_, '_>| {
@@ -107,6 +134,7 @@ impl Deriver<'_, '_> {
         has(self) || self.others.iter().any(has)
     }
 
+    /// The ways to have a wanted value. The source point keeps the answer for all searches.
     fn outlook(&self, here: &SourcePoint, value: Value) -> Outlook {
         here.outlook(value, || {
             let known = self.pair.known_of(self.q.side, value);

@@ -264,7 +264,7 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut obstacle = None;
         // Values without which landing points have failed.
         let mut lost = LostValues::new();
-        // Values that no entry from this source point has, though no search has looked for them.
+        // Values that no entry has from this source point, and that no search has looked for.
         let mut hopeless = LostValues::new();
         for (at, goal) in goals.iter().enumerate() {
             // At `empty` no entry is found here, and the first obstacle is known. At the end of a
@@ -306,7 +306,6 @@ impl<'a, 'v> Search<'a, 'v> {
                     }
                 }
             }
-            self.deriver.outlooks.expect_search();
             match entry::derive(&mut self.deriver, here, goal, is_blamed, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
@@ -364,16 +363,14 @@ impl<'a, 'v> Search<'a, 'v> {
                     continue;
                 }
             }
-            // Without an entry, the first obstacle is the answer.
+            // Of landing points that fail, the first obstacle is the answer.
             let least = best.as_ref().map(|(least, _)| *least);
             if (least.is_some() || obstacle.is_some())
-                && (entry::is_given_up(&self.deriver, goal)
-                    || self.deriver.rule(Some(&self.keeper), here, goal, least) != Ruling::Open)
+                && self.deriver.rules_out(&self.keeper, here, goal, least)
             {
                 is_tried = false;
                 continue;
             }
-            self.deriver.outlooks.expect_search();
             let lost = entry::lost_values(&mut self.deriver, here, goal);
             // The search for kept values is dear, and the first landing point mostly the best.
             if let Some((best, _)) = &best {
