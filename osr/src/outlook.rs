@@ -239,7 +239,8 @@ impl Outlooks {
     }
 
     /// Whether a value of the goal is out of reach: the search for it fails or stops at
-    /// [`MAX_VISITS`], whatever the entry keeps.
+    /// [`MAX_VISITS`], whatever the entry keeps
+    /// (`the_end_of_a_chain_is_in_reach_up_to_the_limit_of_visits`).
     fn is_far(
         &mut self,
         deriver: &Deriver<'_, '_>,
