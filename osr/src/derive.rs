@@ -12,6 +12,7 @@
 use crate::carry::CarriedOutcomes;
 use crate::keep::MAX_SHALLOW_NODES;
 use crate::level::Level;
+use crate::outlook::Outlooks;
 use crate::pair::{Analyzed, VersionPair};
 use crate::scratch::Scratch;
 use crate::source::{Here, SourcePoint};
@@ -24,7 +25,7 @@ use transition::mapping::Operand;
 /// Nodes visited in search of one value before the search gives it up; an entry can still keep it.
 /// Without the limit, a value at the end of a long chain makes compensation code as long as the
 /// function, and the search at every point takes as long.
-const MAX_VISITS: usize = 256;
+pub(crate) const MAX_VISITS: usize = 256;
 
 /// Nodes visited in vain from one source point, over all its landing points, before the search
 /// tries no more. At the end of a long chain, each landing point would cost as much again.
@@ -119,6 +120,8 @@ pub(crate) struct Deriver<'a, 'v> {
     pub(crate) all_given_up: Vec<Value>,
     /// By wanted value: the answer of [`Deriver::forced`].
     forced: Scratch<Option<Value>>,
+    /// The tables of [`Deriver::rule`].
+    pub(crate) outlooks: Outlooks,
     /// By wanted value: its node in the search for kept values at hand.
     pub(crate) keep_nodes: Scratch<u32>,
     /// Nodes that the search for kept values may still look at from this source point.
@@ -162,6 +165,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
             given_up: Scratch::new(),
             all_given_up: Vec::new(),
             forced: Scratch::new(),
+            outlooks: Outlooks::default(),
             keep_nodes: Scratch::new(),
             nodes_left: 0,
             lacks: Cell::new(Level::Avail),
@@ -181,6 +185,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
         self.given_up.clear();
         self.all_given_up.clear();
         self.forced.clear();
+        self.outlooks.clear();
         self.lacks.set(Level::Avail);
         self.nodes_left = MAX_SHALLOW_NODES;
         self.in_vain = 0;
@@ -201,7 +206,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// Notes that a rule of a level applies.
-    fn note(&self, level: Level) {
+    pub(crate) fn note(&self, level: Level) {
         if self.level < level {
             self.lacks.set(self.lacks.get().min(level));
             self.node_lacks.set(self.node_lacks.get().min(level));
@@ -347,7 +352,7 @@ impl<'a, 'v> Deriver<'a, 'v> {
     }
 
     /// As [`Deriver::known`], for an outcome that the result of the search then depends on.
-    fn consult(&self, node: SearchNode) -> Option<FoundExpr> {
+    pub(crate) fn consult(&self, node: SearchNode) -> Option<FoundExpr> {
         let settled = self.settled(node)?;
         self.note(settled.lacks);
         Some(settled.found)
@@ -553,6 +558,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
         if self.level < Level::Live {
             return None;
         }
+        let inst = self.operation(value)?;
+        let args = self.operands(value).iter().map(|v| SearchNode::Wanted(*v)).collect();
+        Some(Alternative::Execute { inst, in_source: false, args })
+    }
+
+    /// The operation of the target version that an entry executes again for a value.
+    pub(crate) fn operation(&self, value: Value) -> Option<Inst> {
         let inst = self.q.f.defining_inst(value)?;
         let data = self.q.f.inst(inst);
         // A load or a call may give another result now, and an operation with several results has
@@ -560,8 +572,13 @@ impl<'a, 'v> Deriver<'a, 'v> {
         if !data.opcode.is_step() || data.results.len() != 1 {
             return None;
         }
-        let args = data.args.iter().map(|v| SearchNode::Wanted(*v)).collect();
-        Some(Alternative::Execute { inst, in_source: false, args })
+        Some(inst)
+    }
+
+    /// The operands of the operation that defines a value.
+    pub(crate) fn operands(&self, value: Value) -> &'v [Value] {
+        let inst = self.q.f.defining_inst(value);
+        inst.map_or(&[], |inst| self.q.f.inst(inst).args.as_slice())
     }
 
     /// Rule 3: replaces a parameter by a member that all its incoming values share and that

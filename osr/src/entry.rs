@@ -133,7 +133,7 @@ impl<'g> EntryGoal<'g> {
     }
 
     /// The odd values, if [`EntryGoal::find_odd`] has found them.
-    fn odd(&self) -> &[Value] {
+    pub(crate) fn odd(&self) -> &[Value] {
         self.odd.get().map_or(&[], |odd| odd)
     }
 
@@ -150,6 +150,11 @@ impl<'g> EntryGoal<'g> {
         DerivationCost { kept: 0, arguments: 0, size: odd + self.replays.len() }
     }
 
+    /// The number of writes that it replays.
+    pub(crate) fn replay_count(&self) -> usize {
+        self.replays.len()
+    }
+
     /// The empty entry: it copies every value to its own id.
     pub(crate) fn as_is(&self) -> EntryParts<'g> {
         EntryParts {
@@ -164,7 +169,7 @@ impl<'g> EntryGoal<'g> {
     }
 
     /// The odd values, followed by the operands of the replayed writes.
-    fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
+    pub(crate) fn wanted(&self, q: &Function) -> impl Iterator<Item = Value> {
         let written = self.replays.iter().flat_map(move |i| q.inst(*i).args.iter().copied());
         self.odd().iter().copied().chain(written)
     }

@@ -29,6 +29,7 @@ mod known;
 mod landings;
 mod level;
 mod live;
+mod outlook;
 mod pair;
 mod paired;
 mod partial;

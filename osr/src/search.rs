@@ -8,6 +8,7 @@ use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostVa
 use crate::landings::landings_to_try;
 use crate::level::Level;
 use crate::live::LiveTable;
+use crate::outlook::Ruling;
 use crate::pair::{Analyzed, VersionPair, members};
 use crate::partial::points_of;
 use crate::paths::PathEnd;
@@ -263,6 +264,8 @@ impl<'a, 'v> Search<'a, 'v> {
         let mut obstacle = None;
         // Values without which landing points have failed.
         let mut lost = LostValues::new();
+        // Values that no entry has from this source point, and that no search has looked for.
+        let mut hopeless = LostValues::new();
         for (at, goal) in goals.iter().enumerate() {
             // At `empty` no entry is found here, and the first obstacle is known. At the end of a
             // long chain of operations, each further landing point would visit as many nodes in
@@ -277,7 +280,8 @@ impl<'a, 'v> Search<'a, 'v> {
             let is_lost = |value: &Value| {
                 self.deriver.is_lost(*value) && goal.wants(self.deriver.p, here, *value)
             };
-            if lost.iter().any(is_lost) {
+            let wants = |value: &Value| goal.wants(self.deriver.p, here, *value);
+            if lost.iter().any(is_lost) || hopeless.iter().any(wants) {
                 continue;
             }
             // Each odd value costs a copy, a step or a kept value. Of equal costs the first wins.
@@ -291,6 +295,17 @@ impl<'a, 'v> Search<'a, 'v> {
                 continue;
             }
             let is_blamed = obstacle.is_none();
+            let least = best.as_ref().map(|(least, ..)| *least);
+            if least.is_some() || !is_blamed {
+                match self.deriver.rule(None, here, goal, least) {
+                    Ruling::Open => {}
+                    Ruling::Out => continue,
+                    Ruling::Lost(value) => {
+                        hopeless.push(value);
+                        continue;
+                    }
+                }
+            }
             match entry::derive(&mut self.deriver, here, goal, is_blamed, &mut derived) {
                 Ok(()) if self.deriver.level == Level::Empty => {
                     // At `empty`, compensation code must be empty: even a copy from another id is
@@ -347,6 +362,14 @@ impl<'a, 'v> Search<'a, 'v> {
                 if !is_tried || last.is_no_better(deriver, keeper, here, goal, least) {
                     continue;
                 }
+            }
+            // Of landing points that fail, the first obstacle is the answer.
+            let least = best.as_ref().map(|(least, _)| *least);
+            if (least.is_some() || obstacle.is_some())
+                && self.deriver.rules_out(&self.keeper, here, goal, least)
+            {
+                is_tried = false;
+                continue;
             }
             let lost = entry::lost_values(&mut self.deriver, here, goal);
             // The search for kept values is dear, and the first landing point mostly the best.

@@ -10,11 +10,14 @@
 use crate::derive::{Alternative, SearchNode};
 use crate::facts::Facts;
 use crate::level::Level;
+use crate::outlook::Outlook;
 use crate::pair::Analyzed;
 use crate::paths::TakenJump;
+use crate::scratch::Scratch;
 use cranelift_entity::EntityRef;
 use ir::{Inst, Point, Value};
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use transition::ascending::differences;
 
@@ -59,6 +62,8 @@ pub(crate) struct SourcePoint {
     far: Option<Point>,
     bindings: BTreeMap<Value, Here>,
     rest: Vec<RestOp>,
+    /// By wanted value of the target version: the ways to have it from here.
+    outlooks: RefCell<Scratch<Outlook>>,
 }
 
 impl SourcePoint {
@@ -75,6 +80,7 @@ impl SourcePoint {
         self.far = None;
         self.bindings.clear();
         self.rest.clear();
+        self.outlooks.get_mut().clear();
         // Neighboring points have nearly the same live values.
         let bound = live.last().map_or(0, |last| last.as_u32() as usize + 1);
         self.live.resize(bound.max(self.live.len()), false);
@@ -87,6 +93,17 @@ impl SourcePoint {
         for jump in jumps.iter() {
             from = self.cross(p, facts, from, jump);
         }
+    }
+
+    /// The ways to have a wanted value from here, which `find` finds at the first request.
+    pub(crate) fn outlook(&self, value: Value, find: impl FnOnce() -> Outlook) -> Outlook {
+        let index = value.as_u32() as usize;
+        let known = self.outlooks.borrow().get(index);
+        known.unwrap_or_else(|| {
+            let outlook = find();
+            self.outlooks.borrow_mut().set(index, outlook);
+            outlook
+        })
     }
 
     /// Whether the path stays in the block of the point, so that nothing is bound on it.
