@@ -178,7 +178,7 @@ pub fn optimize(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ir::edit::Editor;
+    use ir::edit::{Editor, apply};
     use ir::text::parse_module;
 
     const TEXT: &str = "func @f(%a: i32) -> i32 {\nentry:\n  %b = add.i32 %a, %a\n  %c = mul.i32 %b, %a\n  return %c\n}\n";
