@@ -108,8 +108,8 @@ pub(crate) fn mapping_between<'p>(
 
 /// The accepted mapping along a path of versions. Like [`VersionGraph::add_composed`], it takes the
 /// first edge between consecutive versions. `sealed` are the mappings of the edges so far: a
-/// composed edge comes after the edges of its path. `refused` are the points at which the first edge
-/// has an entry and the path has none.
+/// composed edge comes after the edges of its path. `refused` are the points at which the first
+/// edge has an entry and the path has none.
 fn along(
     graph: &VersionGraph<'_>,
     sealed: &[ProvedMapping],
