@@ -7,8 +7,8 @@
 //!
 //! A recipe returns one of four records: [`driver::Derived`] is a version alone,
 //! [`driver::Secured`] a version with its proved mappings, [`speculate::Speculative`] a version
-//! that assumes, and [`inlining::Inlined`] a version with inlined code. Their mappings are proved. A
-//! reachable point without an entry is a [`driver::Missing`], and its reason a [`driver::Why`].
+//! that assumes, and [`inlining::Inlined`] a version with inlined code. Their mappings are proved.
+//! A reachable point without an entry is a [`driver::Missing`], and its reason a [`driver::Why`].
 
 pub mod driver;
 pub mod inlining;

@@ -150,8 +150,9 @@ pub fn prove(
     judged(module, &pair, made, observer)
 }
 
-/// Like [`prove()`], for the entries at some points alone, at one level. `asked` returns the points: of the base under [`Side::Before`], of the derived version
-/// under [`Side::After`] (see [`synthesize_at`]).
+/// Like [`prove()`], for the entries at some points alone, at one level. `asked` returns the
+/// points: of the base under [`Side::Before`], of the derived version under [`Side::After`] (see
+/// [`synthesize_at`]).
 ///
 /// Only the returned entries are armed for each other: live+ counts their required values alone. An
 /// entry provides no values for entries of another call. If `asked` names no points of the derived

@@ -260,9 +260,9 @@ pub fn derive_without(
     derive_within(module, base, pipeline, Vigilance::On, &mut fuel, observer)
 }
 
-/// Makes a version with an accepted entry at one point of the base, and with this entry alone, after the checker has dropped
+/// Makes a version with an accepted entry at one point of the base, after the checker has dropped
 /// this entry for the whole pipeline's version. `None` if the search finds no such version within
-/// its bounds. Each probe makes the entry at this point alone ([`prove_at`]).
+/// its bounds. The result and each probe have the entry at this point alone ([`prove_at`]).
 ///
 /// # Panics
 /// Like [`super::derive()`].

@@ -45,8 +45,8 @@ impl SecuredStates {
         &self.proved.before
     }
 
-    /// Back to the base, at the reachable exits. The embedder places OSR points at the exits with an
-    /// entry.
+    /// Back to the base, at the reachable exits. The embedder places OSR points at the exits with
+    /// an entry.
     pub fn down(&self) -> &ProvedMapping {
         &self.proved.after
     }

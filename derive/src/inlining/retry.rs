@@ -2,9 +2,9 @@
 //! inlining, and of the passes behind it, are left out.
 //!
 //! Each of the two steps is an ordinary pair of versions. The search for the rewrites to blame goes
-//! over one step at a time ([`rewrites_to_omit`]), the earlier step first: without some of its rewrites, the
-//! copy is another function. It works on versions of families of their own, so the ids of the
-//! result depend on the rewrites left out alone.
+//! over one step at a time ([`rewrites_to_omit`]), the earlier step first: without some of its
+//! rewrites, the copy is another function. It works on versions of families of their own, so the
+//! ids of the result depend on the rewrites left out alone.
 
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinePlan, Inlined, inline_without};
