@@ -130,7 +130,9 @@ pub use wasm;
 #[cfg(feature = "source")]
 pub use wasm::load_with_source;
 #[cfg(feature = "wasm")]
-pub use wasm::{Format, LeftOut, Limits, LoadError, Parts, load, load_parts, load_within};
+pub use wasm::{
+    Format, Limits, LoadError, SupportedParts, UnsupportedBody, load, load_parts, load_within,
+};
 
 /// The types and functions that most programs name.
 pub mod prelude {

@@ -218,8 +218,8 @@ impl<'a> VersionWalk<'_, 'a> {
         self.version.found.names.take(&mut self.assumed.yielded, block, handed, &own)
     }
 
-    /// Follows the hand-overs of joins from a parameter to the last one that is a copy. A pinned one
-    /// binds a leaf itself, under its own name.
+    /// Follows the hand-overs of joins from a parameter to the last one that is a copy. A pinned
+    /// one binds a leaf itself, under its own name.
     fn handed_param(&self, param: Value) -> Value {
         let mut name = param;
         for _ in 0..MAX_JOINS {

@@ -58,7 +58,7 @@ pub(crate) enum Ruling {
 
 /// Whether the search for a value ends within its limit of visits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum LandingReach {
     Near,
     /// It depends on the kept values.
     Unclear,
@@ -254,22 +254,22 @@ impl Outlooks {
         self.far.clear();
         self.met.clear();
         let mut work = std::mem::take(&mut self.work);
-        let mut reach = Reach::Near;
+        let mut reach = LandingReach::Near;
         for wanted in goal.wanted(deriver.q.f) {
             self.far.push(wanted);
             work.clear();
             work.push(wanted);
             reach = self.reach(deriver, keeper, here, &mut work);
             // The nodes that the search for an unclear value visits may be known behind it.
-            if reach != Reach::Near {
+            if reach != LandingReach::Near {
                 break;
             }
         }
         self.work = work;
-        if reach != Reach::Far {
+        if reach != LandingReach::Far {
             self.far.clear();
         }
-        reach == Reach::Far
+        reach == LandingReach::Far
     }
 
     /// Whether a goal needs the value that is out of reach for the goal before, and before it no
@@ -289,8 +289,8 @@ impl Outlooks {
         keeper: Option<&Deriver<'_, '_>>,
         here: &SourcePoint,
         work: &mut Vec<Value>,
-    ) -> Reach {
-        let (mut reach, mut nodes) = (Reach::Near, 0);
+    ) -> LandingReach {
+        let (mut reach, mut nodes) = (LandingReach::Near, 0);
         while let Some(value) = work.pop() {
             let index = value.as_u32() as usize;
             if here.is_live(value)
@@ -302,20 +302,20 @@ impl Outlooks {
             self.met.set(index, true);
             nodes += 1;
             if 2 * nodes - 1 > MAX_VISITS {
-                return Reach::Far;
+                return LandingReach::Far;
             }
             match deriver.outlook(here, value) {
-                Outlook::Hopeless => return Reach::Far,
-                Outlook::Forced(_) if keeper.is_none() => return Reach::Far,
+                Outlook::Hopeless => return LandingReach::Far,
+                Outlook::Forced(_) if keeper.is_none() => return LandingReach::Far,
                 Outlook::Computed { is_keepable } if !is_keepable || keeper.is_none() => {
                     work.extend(deriver.operands(value));
                 }
-                Outlook::Computed { .. } | Outlook::Replaced => reach = Reach::Unclear,
+                Outlook::Computed { .. } | Outlook::Replaced => reach = LandingReach::Unclear,
                 // A lower level may have to compute it.
                 Outlook::Read | Outlook::Constant if deriver.level < Level::Alias => {
                     if !deriver.operands(value).is_empty() {
                         deriver.note(Level::Alias);
-                        reach = Reach::Unclear;
+                        reach = LandingReach::Unclear;
                     }
                 }
                 Outlook::Read | Outlook::Constant | Outlook::Forced(_) => {}

@@ -72,8 +72,8 @@ pub(crate) struct PassedTraps {
     /// By block: the instruction of a source point at which the source version has passed all traps
     /// of the block and of the blocks above. The source version has also passed them at all points
     /// that the instruction dominates. Without this note, each point behind a row of loops would
-    /// test each trap that a pass has hoisted out of a loop. The path from the point of a note binds
-    /// no witness of these traps.
+    /// test each trap that a pass has hoisted out of a loop. The path from the point of a note
+    /// binds no witness of these traps.
     at: SecondaryMap<Block, PackedOption<Inst>>,
     /// The witnesses tested: a measure of cost, like [`Traps::entered`].
     asked: usize,
@@ -459,8 +459,8 @@ mod tests {
         asked_everywhere(&pair)[2]
     }
 
-    /// The way back from `k` to `b` binds `%a`, which is available at `k`. The block `c` is the last
-    /// that another edge leads to.
+    /// The way back from `k` to `b` binds `%a`, which is available at `k`. The block `c` is the
+    /// last that another edge leads to.
     #[test]
     fn notes_about_traps_change_no_answer_where_paths_bind_witnesses() {
         let blocks = "entry:\n  jump b

@@ -9,7 +9,7 @@ use crate::budget::ImportBudget;
 use crate::error::{ImportError, Location};
 use crate::function::{ModuleContext, translate};
 use crate::offsets::BodyOffsets;
-use crate::unsupported::LeftOut;
+use crate::unsupported::UnsupportedBody;
 use ir::{Func, Function};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wasmparser::{
@@ -31,9 +31,9 @@ pub(crate) struct Pending<'a> {
 /// What became of a body.
 pub(crate) enum Translated {
     /// It was translated, with the offsets of its instructions if they are noted.
-    Body { id: Func, function: Function, offsets: Option<BodyOffsets> },
+    Body { id: Func, function: Box<Function>, offsets: Option<BodyOffsets> },
     /// It is left out.
-    LeftOut(LeftOut),
+    LeftOut(UnsupportedBody),
 }
 
 impl Pending<'_> {
@@ -48,6 +48,7 @@ impl Pending<'_> {
         let error = match translate(context, self.id, &self.body, &mut validator, budget) {
             Ok((function, offsets)) => {
                 *allocations = validator.into_allocations();
+                let function = Box::new(function);
                 return Ok(Translated::Body { id: self.id, function, offsets });
             }
             Err(error) => error,
@@ -62,7 +63,7 @@ impl Pending<'_> {
         let mut validator = self.validator(&mut validator.into_allocations());
         validator.validate(&self.body)?;
         *allocations = validator.into_allocations();
-        Ok(Translated::LeftOut(LeftOut { func: self.id, feature, offset }))
+        Ok(Translated::LeftOut(UnsupportedBody { func: self.id, feature, offset }))
     }
 
     fn validator(

@@ -3,7 +3,7 @@
 use crate::error::ImportError;
 use crate::function::value_type;
 use crate::module::Importer;
-use crate::unsupported::{Unsupported, func_type};
+use crate::unsupported::{Placeholders, func_type};
 use ir::init::InitExpr;
 use ir::module::{GlobalDecl, ImportName, MemoryDecl, MemoryKind, TableDecl};
 use ir::verifier::MAX_TABLE_ENTRIES;
@@ -69,7 +69,7 @@ impl<'a> Importer<'a, '_> {
     }
 
     /// Notes that the next declaration has a placeholder.
-    fn mark<T>(&mut self, insert: impl FnOnce(&mut Unsupported, &Module) -> T) {
+    fn mark<T>(&mut self, insert: impl FnOnce(&mut Placeholders, &Module) -> T) {
         self.unsupported.as_mut().map(|unsupported| insert(unsupported, &self.module));
     }
 

@@ -37,15 +37,15 @@ pub use limits::Limits;
 pub use link::Linker;
 #[cfg(feature = "source")]
 pub use load::load_with_source;
-pub use load::{Format, LoadError, Parts, load, load_parts, load_within};
+pub use load::{Format, LoadError, SupportedParts, load, load_parts, load_within};
 pub use offsets::CodeOffsets;
 #[cfg(feature = "source")]
 pub use source::{SourceLine, SourceMap, SourceNote};
 pub use text::import_wat;
-pub use unsupported::LeftOut;
+pub use unsupported::UnsupportedBody;
 
 use ir::Module;
-use module::Wanted;
+use module::ImportWishes;
 
 /// Whether these bytes start like a binary WebAssembly module.
 pub fn is_wasm(bytes: &[u8]) -> bool {
@@ -67,7 +67,7 @@ pub fn is_wasm(bytes: &[u8]) -> bool {
 /// When the input is not a valid module, uses an unsupported part of WebAssembly, or needs more
 /// memory than the limits allow. The error has the byte offset.
 pub fn import(bytes: &[u8], limits: &ImportLimits) -> Result<Module, ImportError> {
-    Ok(module::import(bytes, limits, None, Wanted::default())?.module)
+    Ok(module::import(bytes, limits, None, ImportWishes::default())?.module)
 }
 
 /// As [`import`], and also returns the operators that the instructions come from. The module is the
@@ -79,7 +79,7 @@ pub fn import_with_offsets(
     bytes: &[u8],
     limits: &ImportLimits,
 ) -> Result<(Module, CodeOffsets), ImportError> {
-    let wanted = Wanted { offsets: true, parts: false };
+    let wanted = ImportWishes { offsets: true, parts: false };
     let imported = module::import(bytes, limits, None, wanted)?;
     Ok((imported.module, imported.offsets.unwrap_or_default()))
 }
@@ -97,5 +97,5 @@ pub fn import_linked(
     limits: &ImportLimits,
     linker: Linker<'_>,
 ) -> Result<Module, ImportError> {
-    Ok(module::import(bytes, limits, Some(linker), Wanted::default())?.module)
+    Ok(module::import(bytes, limits, Some(linker), ImportWishes::default())?.module)
 }

@@ -3,9 +3,9 @@
 use crate::Limits;
 #[cfg(feature = "source")]
 use crate::SourceMap;
-use crate::module::{self, Imported, Wanted};
+use crate::module::{self, ImportWishes, Imported};
 use crate::text;
-use crate::unsupported::LeftOut;
+use crate::unsupported::UnsupportedBody;
 use ir::Module;
 use ir::text::{SourceLines, parse_module_with_lines};
 use ir::verifier::{Entity, Finding, Rule, verify_module};
@@ -113,7 +113,7 @@ pub fn load(format: Format, bytes: &[u8]) -> Result<Module, LoadError> {
 /// # Panics
 /// Like [`load`].
 pub fn load_within(format: Format, bytes: &[u8], limits: &Limits) -> Result<Module, LoadError> {
-    Ok(load_wanted(format, bytes, limits, Wanted::default())?.module)
+    Ok(load_wanted(format, bytes, limits, ImportWishes::default())?.module)
 }
 
 /// Like [`load_within`], and also returns the lines of the source if the module has debug info with
@@ -132,14 +132,14 @@ pub fn load_with_source(
     bytes: &[u8],
     limits: &Limits,
 ) -> Result<(Module, Option<SourceMap>), LoadError> {
-    let wanted = Wanted { offsets: true, parts: false };
+    let wanted = ImportWishes { offsets: true, parts: false };
     let parts = load_wanted(format, bytes, limits, wanted)?;
     Ok((parts.module, parts.source))
 }
 
 /// The parts of a module that are supported.
 #[derive(Debug)]
-pub struct Parts {
+pub struct SupportedParts {
     /// The module. A function that is left out is declared, and awaits its body
     /// ([`Module::awaits_body`]).
     pub module: Module,
@@ -147,7 +147,7 @@ pub struct Parts {
     #[cfg(feature = "source")]
     pub source: Option<SourceMap>,
     /// The functions that are left out, in the order of the module.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<UnsupportedBody>,
 }
 
 /// Like [`load_within`], for a module that is optimized and not run: functions that use SIMD,
@@ -167,19 +167,19 @@ pub fn load_parts(
     bytes: &[u8],
     limits: &Limits,
     lines: bool,
-) -> Result<Parts, LoadError> {
-    load_wanted(format, bytes, limits, Wanted { offsets: lines, parts: true })
+) -> Result<SupportedParts, LoadError> {
+    load_wanted(format, bytes, limits, ImportWishes { offsets: lines, parts: true })
 }
 
 fn load_wanted(
     format: Format,
     bytes: &[u8],
     limits: &Limits,
-    wanted: Wanted,
-) -> Result<Parts, LoadError> {
+    wanted: ImportWishes,
+) -> Result<SupportedParts, LoadError> {
     check_length(bytes, limits)?;
     if format == Format::Oir {
-        return Ok(Parts {
+        return Ok(SupportedParts {
             module: within(load_text(bytes)?, limits)?,
             #[cfg(feature = "source")]
             source: None,
@@ -188,7 +188,7 @@ fn load_wanted(
     }
     // Only the binary format has debug info.
     let offsets = wanted.offsets && format == Format::Wasm && has_lines(bytes);
-    let wanted = Wanted { offsets, ..wanted };
+    let wanted = ImportWishes { offsets, ..wanted };
     let imported = match format {
         Format::Wat => text::import(utf8(bytes)?, &limits.import, wanted),
         _ => module::import(bytes, &limits.import, None, wanted),
@@ -197,7 +197,7 @@ fn load_wanted(
     let module = within(verified(module)?, limits)?;
     #[cfg(not(feature = "source"))]
     drop(offsets);
-    Ok(Parts {
+    Ok(SupportedParts {
         module,
         #[cfg(feature = "source")]
         source: offsets.map(|offsets| SourceMap::new(bytes, offsets)),

@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::link::Linker;
 use crate::names::{NameSection, UniqueNames};
 use crate::offsets::CodeOffsets;
-use crate::unsupported::{LeftOut, Unsupported};
+use crate::unsupported::{Placeholders, UnsupportedBody};
 use ir::module::{Export, External, FuncDecl, ImportName};
 use ir::{Module, Sig, Signature};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ const FEATURES: WasmFeatures = WasmFeatures::WASM1
 
 /// What an import is to give.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ImportWishes {
     /// The offsets of the instructions.
     pub(crate) offsets: bool,
     /// A module without the functions that use parts of WebAssembly that are not supported, in
@@ -46,8 +46,8 @@ pub(crate) struct Wanted {
 pub(crate) struct Imported {
     pub(crate) module: Module,
     pub(crate) offsets: Option<CodeOffsets>,
-    /// The functions that are left out, in the order of the bodies.
-    pub(crate) left_out: Vec<LeftOut>,
+    /// The functions that are left out, in the order of the module.
+    pub(crate) left_out: Vec<UnsupportedBody>,
 }
 
 /// Imports a module, alone or linked to the modules of a linker.
@@ -55,7 +55,7 @@ pub(crate) fn import(
     bytes: &[u8],
     limits: &ImportLimits,
     linker: Option<Linker<'_>>,
-    wanted: Wanted,
+    wanted: ImportWishes,
 ) -> Result<Imported> {
     let module = linker.as_ref().map_or_else(Module::new, Linker::before);
     let mut importer = Importer {
@@ -72,7 +72,7 @@ pub(crate) fn import(
         threads: limits.threads,
         code_start: 0,
         offsets: wanted.offsets.then(CodeOffsets::default),
-        unsupported: wanted.parts.then(Unsupported::default),
+        unsupported: wanted.parts.then(Placeholders::default),
         left_out: Vec::new(),
     };
     let imported = importer.all(bytes);
@@ -80,7 +80,9 @@ pub(crate) fn import(
     importer.bodies()?;
     imported?;
     let is_linked = importer.linker.is_some();
-    let Importer { mut module, offsets, left_out, .. } = importer;
+    let Importer { mut module, offsets, mut left_out, .. } = importer;
+    // Threads end in any order (`several_threads_leave_out_the_same`).
+    left_out.sort_by_key(|one| one.func);
     // The code of a linked module comes later, and may write the tables of the modules before; so
     // may code that is left out (`functions_that_are_left_out_may_write_tables`).
     if !is_linked && left_out.is_empty() {
@@ -148,8 +150,8 @@ pub(crate) struct Importer<'a, 'l> {
     /// The offsets of instructions, if they are to be noted.
     offsets: Option<CodeOffsets>,
     /// The declarations with placeholders, if functions may be left out.
-    pub(crate) unsupported: Option<Unsupported>,
-    left_out: Vec<LeftOut>,
+    pub(crate) unsupported: Option<Placeholders>,
+    left_out: Vec<UnsupportedBody>,
 }
 
 impl<'a> Importer<'a, '_> {
@@ -464,7 +466,7 @@ impl<'a> Importer<'a, '_> {
     fn define(&mut self, translated: Translated) {
         match translated {
             Translated::Body { id, function, offsets } => {
-                self.module.define(id, function);
+                self.module.define(id, *function);
                 if let (Some(all), Some(offsets)) = (&mut self.offsets, offsets) {
                     all.insert(id, offsets);
                 }

@@ -2,7 +2,7 @@
 
 use crate::budget::ImportLimits;
 use crate::error::{ImportError, Location};
-use crate::module::{self, Imported, Wanted};
+use crate::module::{self, ImportWishes, Imported};
 use ir::Module;
 use wast::Wat;
 use wast::lexer::{Lexer, TokenKind};
@@ -14,14 +14,14 @@ use wast::parser::{self, ParseBuffer};
 /// When the text is not a module; the error has line and column. As [`crate::import`] when the
 /// encoded module is rejected; the error then has an offset in the encoded module.
 pub fn import_wat(text: &str, limits: &ImportLimits) -> Result<Module, ImportError> {
-    Ok(import(text, limits, Wanted::default())?.module)
+    Ok(import(text, limits, ImportWishes::default())?.module)
 }
 
 /// As [`import_wat`], with what is wanted.
 pub(crate) fn import(
     text: &str,
     limits: &ImportLimits,
-    wanted: Wanted,
+    wanted: ImportWishes,
 ) -> Result<Imported, ImportError> {
     if let Some(at) = component(text) {
         let what = "this module uses the component model, which is not supported";

@@ -18,7 +18,7 @@ use wasmparser::{
 /// A function that is left out of a module, since its body or type uses a part of WebAssembly that
 /// is not supported.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LeftOut {
+pub struct UnsupportedBody {
     /// The function, which is declared and has no body.
     pub func: Func,
     /// The common name of the part, as in `SIMD`.
@@ -29,7 +29,7 @@ pub struct LeftOut {
 
 /// The declarations that have placeholders, with the part of WebAssembly that each needs.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Unsupported {
+pub(crate) struct Placeholders {
     pub(crate) sigs: BTreeMap<Sig, &'static str>,
     pub(crate) globals: BTreeMap<Global, &'static str>,
     pub(crate) memories: BTreeMap<Memory, &'static str>,
@@ -37,7 +37,7 @@ pub(crate) struct Unsupported {
     pub(crate) elements: BTreeMap<Elem, &'static str>,
 }
 
-impl Unsupported {
+impl Placeholders {
     /// The part of WebAssembly that the declarations need which an immediate names.
     pub(crate) fn of(&self, imm: Imm, module: &Module) -> Option<&'static str> {
         let memory = |memory| self.memories.get(&memory).copied();

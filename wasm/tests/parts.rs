@@ -1,8 +1,8 @@
 //! Modules that are imported without the functions that use unsupported parts of WebAssembly.
 
-use osier_wasm::{ErrorKind, Format, ImportLimits, Limits, Parts, import_wat, load_parts};
+use osier_wasm::{ErrorKind, Format, ImportLimits, Limits, SupportedParts, import_wat, load_parts};
 
-fn parts(text: &str) -> Parts {
+fn parts(text: &str) -> SupportedParts {
     load_parts(Format::Wat, text.as_bytes(), &Limits::default(), false)
         .unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -73,7 +73,7 @@ fn functions_that_use_unsupported_parts_are_left_out_by_name() {
 #[test]
 fn the_other_functions_are_whole() {
     let text = format!("(module {DECLARED} (func $f (export \"f\") (drop (global.get $lanes))))");
-    let Parts { module, left_out, .. } = parts(&text);
+    let SupportedParts { module, left_out, .. } = parts(&text);
     let names: Vec<&str> = module.defined().map(|(_, body)| body.name()).collect();
     assert_eq!(names, ["id", "kept"]);
     let [one] = &left_out[..] else { panic!("{left_out:?}") };

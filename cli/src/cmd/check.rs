@@ -386,11 +386,8 @@ fn to_check<'f>(
     let mut exported = BTreeMap::new();
     for function in &file.functions {
         let Some(func) = known.get(function.name) else {
-            let what = format!(
-                "{}: the module has no function {}",
-                path.display(),
-                AtName(&function.name)
-            );
+            let what =
+                format!("{}: the module has no function {}", path.display(), AtName(function.name));
             return Err(CommandFailure::input(what));
         };
         // `selected` is in module order, which is the order of ids, so binary search applies.

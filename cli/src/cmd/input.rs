@@ -5,7 +5,7 @@ use ir::Module;
 use ir::text::AtName;
 use osier::schema::LeftOutFunction;
 use osier::source::Lines;
-use osier::{Format, LeftOut, Limits, LoadError, Parts};
+use osier::{Format, Limits, LoadError, SupportedParts, UnsupportedBody};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -92,7 +92,7 @@ pub(super) fn load_parts(
     let (name, parts) = read_module(path, limits, |format, bytes, limits| {
         osier::load_parts(format, bytes, limits, lines)
     })?;
-    let Parts { module, source, left_out } = parts;
+    let SupportedParts { module, source, left_out } = parts;
     if !left_out.is_empty() {
         tell(&format!("{name}: {}", told(&module, &left_out)));
     }
@@ -100,17 +100,18 @@ pub(super) fn load_parts(
     Ok(Sourced { source, loaded: Loaded { name, module, left_out } })
 }
 
-/// The count of the functions that are left out, by feature, and the first of them by name. Example:
-/// `left out: 12 of 9912 functions: 10 SIMD, 2 exceptions (@add4 at 0x53, @f at 0x99, ...)`.
-fn told(module: &Module, left_out: &[LeftOut]) -> String {
+/// The count of the functions that are left out, by feature, and the first of them by name.
+/// Example: `left out: 3 of 9912 functions: 2 SIMD, 1 GC (@add4 at 0x53, @f at 0x99, ...)`.
+fn told(module: &Module, left_out: &[UnsupportedBody]) -> String {
     /// The functions that the line names.
     const NAMED: usize = 3;
     let mut features: BTreeMap<&str, usize> = BTreeMap::new();
     left_out.iter().for_each(|one| *features.entry(one.feature).or_default() += 1);
     let counted: Vec<String> =
         features.iter().map(|(feature, count)| format!("{count} {feature}")).collect();
-    let named =
-        |one: &LeftOut| format!("{} at {:#x}", AtName(&module.funcs[one.func].name), one.offset);
+    let named = |one: &UnsupportedBody| {
+        format!("{} at {:#x}", AtName(&module.funcs[one.func].name), one.offset)
+    };
     let mut names: Vec<String> = left_out.iter().take(NAMED).map(named).collect();
     if left_out.len() > NAMED {
         names.push("...".to_owned());
@@ -145,13 +146,13 @@ pub(super) struct Loaded {
     pub(super) name: String,
     pub(super) module: Module,
     /// The functions that are left out.
-    pub(super) left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<UnsupportedBody>,
 }
 
 impl Loaded {
     /// The functions that are left out, for a document.
     pub(super) fn left_out(&self) -> Vec<LeftOutFunction> {
-        let of = |one: &LeftOut| LeftOutFunction {
+        let of = |one: &UnsupportedBody| LeftOutFunction {
             name: self.module.funcs[one.func].name.clone(),
             feature: one.feature.to_owned(),
             offset: one.offset,

@@ -46,12 +46,15 @@ fn functions_that_use_unsupported_parts_are_left_out_and_counted() {
         (func $more (local v128)) (func $next (return_call $more)))";
     let path = file(&folder, "parts.wat", text);
     for command in COMMANDS {
-        let arguments = on(command, &path);
+        let arguments = on(command, &path).into_iter();
         if command == "run" {
+            let arguments: Vec<&str> = arguments.collect();
             let ended = osier(&arguments).with_status(2);
             assert!(ended.stderr.contains("this module uses SIMD"), "{}", ended.stderr);
             continue;
         }
+        let arguments = arguments.map(|one| if one == "entry" { "block0" } else { one });
+        let arguments: Vec<&str> = arguments.collect();
         let ended = osier(&arguments).with_status(0);
         let told = "parts.wat: left out: 4 of 5 functions: 3 SIMD, 1 tail calls (@lanes at ";
         assert!(ended.stderr.contains(told), "{command}: {}", ended.stderr);

@@ -39,7 +39,7 @@ fn inlined_code_has_lines_of_its_own() {
     let args = ["opt", shapes, "--func", "run", "--pipeline", "O3", "--emit", "listing"];
     let listed = osier(&args).with_status(0).stdout;
     // The product of `area`, in the version of `run`.
-    let inlined = |line: &&str| line.contains("@shapes::Box<int>::area() const");
+    let inlined = |line: &&str| line.contains("@\"shapes::Box<int>::area() const\"");
     let product = listed.lines().filter(inlined).find(|line| line.contains("mul.i32"));
     assert!(product.is_some_and(|line| line.ends_with("at shapes.cc:6:59")), "{listed}");
 }

@@ -26,11 +26,11 @@ impl Why {
             point = entry.target;
         }
         // Each step has an entry, so two steps do not compose.
-        let refused = graph.edges().iter().filter_map(|edge| match &edge.origin {
+        let refused = graph.edges().iter().rev().find_map(|edge| match &edge.origin {
             EdgeOrigin::Composed { path: of, refused } if of == path => Some(refused),
             _ => None,
         });
-        let why = refused.last().and_then(|refused| {
+        let why = refused.and_then(|refused: &Vec<_>| {
             let found = refused.binary_search_by_key(&from, |(point, _)| *point);
             found.ok().map(|found| refused[found].1)
         });

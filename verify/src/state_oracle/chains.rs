@@ -21,7 +21,7 @@
 //! activations of a function inlined into itself, such a value is a divergence.
 
 use super::Oracle;
-use super::leave::{NotFired, Way, difference};
+use super::leave::{NotFired, WayOut, difference};
 use super::lockstep::EntryKey;
 use super::report::Difference;
 use crate::end::{RunEnd, is_exhausted};
@@ -237,7 +237,7 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
     }
 
     /// The entry at the point where the run is paused.
-    fn way(&self) -> Option<Way<'a>> {
+    fn way(&self) -> Option<WayOut<'a>> {
         self.oracle.way(&self.machine.view().expect("the run is paused"))
     }
 
@@ -251,7 +251,7 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
     }
 
     /// Goes from a base into the version with inlined code.
-    fn enter(&mut self, way: &Way<'a>) -> Result<bool, ChainFault> {
+    fn enter(&mut self, way: &WayOut<'a>) -> Result<bool, ChainFault> {
         let view = self.machine.view().expect("the run is paused");
         let undefined = way.entry.requires.iter().find(|value| view.is_undefined(**value));
         if let Some(value) = undefined {
@@ -279,7 +279,7 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
 
     /// Goes from a version with inlined code into activations of bases. Returns `false` if there is
     /// no room for these.
-    fn leave(&mut self, way: &Way<'a>) -> Result<bool, ChainFault> {
+    fn leave(&mut self, way: &WayOut<'a>) -> Result<bool, ChainFault> {
         let left = self.machine.view().expect("the run is paused").inst();
         match way.fire(&mut self.machine) {
             Ok(()) => {}
@@ -318,7 +318,7 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
     }
 
     /// Lets the bases run to a state.
-    fn meet(&mut self, state: &ChainState, way: &Way<'_>) -> Result<(), ChainFault> {
+    fn meet(&mut self, state: &ChainState, way: &WayOut<'_>) -> Result<(), ChainFault> {
         let mut search = StateSearch { state, nearest: None };
         let mut found = false;
         if self.bases_ended.is_none() {
@@ -373,7 +373,7 @@ impl<'a, H: Host + Clone> FrameChain<'_, 'a, H> {
         write!(self.trail, " {way} of {func} at {inst} ({frames})").expect("writing to a string");
     }
 
-    fn fault(&self, way: &Way<'_>, what: &str) -> ChainFault {
+    fn fault(&self, way: &WayOut<'_>, what: &str) -> ChainFault {
         (Some(way.key), format!("{what};{}", self.trail))
     }
 }

@@ -1,7 +1,7 @@
 //! Transitions of the machines themselves: where an assumption fails, and on copies.
 
 use super::lockstep::{Advance, Continued, EntryKey, Lockstep};
-use super::record::{AnchorStop, Found, Visit};
+use super::record::{AnchorStop, Partner, Visit};
 use super::report::Difference;
 use super::watch::Innermost;
 use super::{FunctionPair, Oracle};
@@ -18,7 +18,7 @@ use transition::mapping::Entry;
 
 /// The entry at which a machine is paused.
 #[derive(Clone)]
-pub(super) struct Way<'a> {
+pub(super) struct WayOut<'a> {
     pub(super) key: EntryKey,
     pub(super) entry: &'a Entry,
     /// The version of each activation that it lands in, the innermost first.
@@ -28,7 +28,7 @@ pub(super) struct Way<'a> {
 /// A failing assumption of the version after, at which a run is paused.
 struct Failed<'a> {
     /// The entry to the version before, if any.
-    exit: Option<Way<'a>>,
+    exit: Option<WayOut<'a>>,
     /// Whether both versions make the assumption.
     is_common: bool,
 }
@@ -40,7 +40,7 @@ pub(super) enum NotFired {
     Refused(Difference),
 }
 
-impl Way<'_> {
+impl WayOut<'_> {
     /// Makes the transition.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// The same, with the versions that it leads to.
-    pub(super) fn way(&self, view: &View<'_>) -> Option<Way<'a>> {
+    pub(super) fn way(&self, view: &View<'_>) -> Option<WayOut<'a>> {
         let (key, entry) = self.entry_at(view)?;
         let ids = self.versions[key.func.as_u32() as usize]?;
         let inner = entry.inner.iter().filter_map(|frame| {
@@ -106,7 +106,7 @@ impl<'a> Oracle<'a> {
             ids.map(|ids| ids.before)
         });
         let to = inner.chain([ids[key.side.other()]]).collect();
-        Some(Way { key, entry, to })
+        Some(WayOut { key, entry, to })
     }
 
     /// Finds the failing assumption at which a machine is paused. `None` in the version before, and
@@ -233,13 +233,13 @@ impl<H: Host + Clone> Lockstep<'_, '_, H> {
             None => view.activation(),
         };
         match recording.visit_of(view.func(), point, activation) {
-            Found::One(visit) => Some(*visit),
-            Found::None | Found::Several => None,
+            Partner::One(visit) => Some(*visit),
+            Partner::None | Partner::Several => None,
         }
     }
 
     /// How the activations that a transition has made differ from those that its entry computes.
-    fn misses(&self, machine: &Machine, way: &Way<'_>, visit: &Visit) -> Option<Difference> {
+    fn misses(&self, machine: &Machine, way: &WayOut<'_>, visit: &Visit) -> Option<Difference> {
         let EntryKey { func, side, index } = way.key;
         let recorded = self.oracle.recordings[side].values_from(visit);
         let (mut values, entry) = (Vec::new(), &self.plan(func, side).entries[index as usize]);

@@ -2,7 +2,7 @@
 
 use super::Oracle;
 use super::plan::{PairPlan, Plans, SidePlan};
-use super::record::{AnchorStop, Found, Sampler, Visit};
+use super::record::{AnchorStop, Partner, Sampler, Visit};
 use super::report::{Difference, StopText};
 use super::watch::GapWatcher;
 use crate::end::{RunEnd, ended_alike, is_exhausted};
@@ -414,15 +414,15 @@ impl<'a, H: Host + Clone> Lockstep<'_, 'a, H> {
         }
         let (source, target) = (&oracle.recordings[side], &oracle.recordings[side.other()]);
         let partner = match target.visit_of(func, entry.landing, visit.activation) {
-            Found::One(partner) => partner,
+            Partner::One(partner) => partner,
             // Between two anchors that inlined code shares, there may be a loop.
-            Found::Several => {
+            Partner::Several => {
                 oracle.report.ambiguous += 1;
                 return Ok(());
             }
-            Found::None if self.cut_short[side.other()] && oracle.has_inlined() => return Ok(()),
+            Partner::None if self.cut_short[side.other()] && oracle.has_inlined() => return Ok(()),
             // The other version did not visit the landing point between the same anchors.
-            Found::None => return Err(Difference::NoPartner),
+            Partner::None => return Err(Difference::NoPartner),
         };
         let recorded = source.values_from(visit);
         let (seen, mut at, mut wrong) = (target.values_from(partner), 0, None);

@@ -48,8 +48,8 @@
 //! for itself, and everything is as above. Otherwise:
 //!
 //! - The runs make different numbers of calls. Depths count the activations that versions stand
-//!   for, and effects compare without calls and returns inside the program ([`Trace::outer_digest`]).
-//!   An activation is known by its depth.
+//!   for, and effects compare without calls and returns inside the program
+//!   ([`Trace::outer_digest`]). An activation is known by its depth.
 //! - Anchors are the instructions that both runs execute one for one. In functions without a pair,
 //!   these are the terminators.
 //! - A gap may contain a loop. A visit is not compared if its partner is not unique, or if the
@@ -106,8 +106,8 @@ pub struct FunctionPair<'a> {
     pub before: &'a Function,
     /// The version after the log.
     pub after: &'a Function,
-    /// The bounding anchors of the two versions. With inlined code: instructions of `after` that its
-    /// run and the run of the versions before both execute, in the same order.
+    /// The bounding anchors of the two versions. With inlined code: instructions of `after` that
+    /// its run and the run of the versions before both execute, in the same order.
     pub anchors: &'a BTreeSet<Inst>,
     /// From `before` to `after`.
     pub forward: &'a Mapping,

@@ -189,7 +189,7 @@ impl<'a> PairPlan<'a> {
     pub(super) fn of_body(func: Func, body: &Function) -> PairPlan<'a> {
         let ends = body.blocks().map(|block| body.terminator(block));
         let ends: BTreeSet<Inst> = ends.collect();
-        let plan = |inst: &Inst| PointPlan::new((0, *inst), (func, *inst), 1, true);
+        let plan = |inst: &Inst| PointPlan::new(0, *inst, func, *inst, 1, true);
         let sides = Pair::from_fn(|_| {
             let points: Vec<PointPlan> = ends.iter().map(plan).collect();
             SidePlan { by_inst: index_points(&points), points, ..SidePlan::default() }
@@ -237,7 +237,8 @@ impl<'a> PairPlan<'a> {
             place = (*id, frame.at.inst());
             versions.insert(0, &bodies[&frame.func]);
         }
-        if let Some(at) = entry.places().enumerate().position(is_misplaced) {
+        if let Some(at) = entry.places().enumerate().position(|(frame, at)| is_misplaced(frame, at))
+        {
             return Err(EntryFault::Misplaced { frame: at });
         }
         match entry_fault(point, entry, analyses[side], &versions) {
@@ -271,7 +272,14 @@ impl<'a> PairPlan<'a> {
                 }
                 (None, _) => ((pair.func, inst), 1),
             };
-            let mut point = PointPlan::new(place, original, frames, anchors.contains(&place));
+            let mut point = PointPlan::new(
+                place.0,
+                place.1,
+                original.0,
+                original.1,
+                frames,
+                anchors.contains(&place),
+            );
             point.recorded = wanted.contains_key(&place);
             for (frame, value) in wanted.get(&place).into_iter().flatten() {
                 match frame {
@@ -331,13 +339,19 @@ impl<'a> PairPlan<'a> {
 }
 
 impl PointPlan {
-    /// A point without a record.
-    fn new(place: CodePlace, original: (Func, Inst), frames: usize, anchor: bool) -> PointPlan {
-        let (instance, inst) = place;
+    /// A point without a record: an instruction of an instance, which is `original` of `func`.
+    fn new(
+        instance: InstanceId,
+        inst: Inst,
+        func: Func,
+        original: Inst,
+        frames: usize,
+        anchor: bool,
+    ) -> PointPlan {
         PointPlan {
             instance,
             point: Point::before(inst),
-            original,
+            original: (func, original),
             frames,
             anchor,
             recorded: false,
@@ -358,8 +372,9 @@ impl PointPlan {
     }
 }
 
-/// Whether an activation that an entry lands in is where it cannot be: each but the innermost waits.
-fn is_misplaced((frame, at): (usize, FramePlace)) -> bool {
+/// Whether an activation that an entry lands in is where it cannot be: each but the innermost
+/// waits.
+fn is_misplaced(frame: usize, at: FramePlace) -> bool {
     matches!(at, FramePlace::Within(_)) != (frame > 0)
 }
 

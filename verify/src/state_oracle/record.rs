@@ -78,7 +78,7 @@ struct Seen {
 }
 
 /// The visits of a point by an activation in a gap.
-pub(super) enum Found<'r> {
+pub(super) enum Partner<'r> {
     None,
     One(&'r Visit),
     Several,
@@ -156,26 +156,26 @@ impl Recording {
 
     /// The visits of a point by an activation in this gap. Without inlined code, the first visit.
     #[inline]
-    pub(super) fn visit_of(&self, func: Func, point: u32, activation: u64) -> Found<'_> {
+    pub(super) fn visit_of(&self, func: Func, point: u32, activation: u64) -> Partner<'_> {
         let seen = &self.seen[func.as_u32() as usize][point as usize];
         if seen.gap != self.gap {
-            return Found::None;
+            return Partner::None;
         }
         if seen.in_gap > 1 {
             return self.search(func, point, activation);
         }
         let visit = &self.visits[seen.visit as usize];
-        if visit.activation == activation { Found::One(visit) } else { Found::None }
+        if visit.activation == activation { Partner::One(visit) } else { Partner::None }
     }
 
     #[cold]
-    fn search(&self, func: Func, point: u32, activation: u64) -> Found<'_> {
+    fn search(&self, func: Func, point: u32, activation: u64) -> Partner<'_> {
         let is_same = |v: &&Visit| (v.func, v.point, v.activation) == (func, point, activation);
         let mut same = self.visits.iter().filter(is_same);
         match (same.next(), same.next()) {
-            (None, _) => Found::None,
-            (Some(_), Some(_)) if self.scope == EffectScope::Outer => Found::Several,
-            (Some(first), _) => Found::One(first),
+            (None, _) => Partner::None,
+            (Some(_), Some(_)) if self.scope == EffectScope::Outer => Partner::Several,
+            (Some(first), _) => Partner::One(first),
         }
     }
 

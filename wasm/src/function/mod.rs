@@ -19,7 +19,7 @@ use crate::error::ImportError;
 use crate::index::Index;
 use crate::offsets::{BodyOffsets, OffsetNotes};
 use crate::operators;
-use crate::unsupported::{Unsupported, feature_of};
+use crate::unsupported::{Placeholders, feature_of};
 use ir::{
     Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
     Signature, Table, Type, TypeList, Value, Variable, reference,
@@ -39,7 +39,7 @@ pub(crate) struct ModuleContext<'a> {
     /// The offset at which the contents of the code section start, if offsets are to be noted.
     pub(crate) notes_from: Option<u64>,
     /// The declarations with placeholders, if functions may be left out.
-    pub(crate) unsupported: Option<&'a Unsupported>,
+    pub(crate) unsupported: Option<&'a Placeholders>,
 }
 
 impl ModuleContext<'_> {
