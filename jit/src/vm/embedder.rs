@@ -39,8 +39,8 @@ pub trait Embedder {
         Err(HostError::Failed(what).into())
     }
 
-    /// Returns the body of a function that awaits it ([`crate::Module::define_later`]) and is
-    /// called. The run verifies it. The default ends the run with the name of the function.
+    /// Returns the body of a function that awaits it ([`ir::Module::define_later`]) and is called.
+    /// The run verifies it. The default ends the run with the name of the function.
     ///
     /// # Errors
     /// If the run is to end.
