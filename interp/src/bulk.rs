@@ -188,9 +188,11 @@ impl Bulk<'_> {
             }
             (_, Imm::TableElem(table, segment)) => {
                 let elements = &self.declarations.elements[segment.index()];
-                let entries = elements.resolved(|global| values[global.index()]);
-                let entries = tables.contents(SegmentKind::Elem, segment.index(), &entries);
-                tables.write(table, a, b, c, entries).ok()?;
+                let all = &elements.entries[..];
+                let has = tables.contents(SegmentKind::Elem, segment.index(), all).len();
+                let from = within(has, b, c).ok()?;
+                let entries = elements.resolved(from, |global| values[global.index()]);
+                tables.write(table, a, 0, c, &entries).ok()?;
             }
             (opcode, imm) => {
                 unreachable!("interp: {} has the wrong immediate {imm:?}", opcode.name())

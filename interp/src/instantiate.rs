@@ -206,12 +206,12 @@ pub(super) fn write_segments(
         let Some((table, offset)) = &elements.active else { continue };
         let (table, offset) = (*table, offset.evaluate(Type::I32, read));
         let count = elements.entries.len() as u64;
-        tables.write(table, offset, 0, count, &elements.resolved(read)).map_err(|_| {
-            InstantiateError::ElementsOutOfBounds {
+        tables
+            .write(table, offset, 0, count, &elements.resolved(0..elements.entries.len(), read))
+            .map_err(|_| InstantiateError::ElementsOutOfBounds {
                 segment,
                 table: module.tables[table].name.clone(),
-            }
-        })?;
+            })?;
         tables.drop_segment(SegmentKind::Elem, segment);
     }
     for (segment, data) in module.data.iter().enumerate().skip(has.data) {

@@ -13,6 +13,7 @@ use crate::types::{Signature, Type};
 use cranelift_entity::PrimaryMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Bytes in a page, the unit of memory sizes.
 pub const PAGE_BYTES: u64 = 65536;
@@ -188,12 +189,19 @@ impl ElementSegment {
         ElementSegment { ty, active: None, entries, from_globals: Vec::new() }
     }
 
-    /// The bits of the references, where `global` tells the values of globals. Copies the entries
-    /// if some of them are values of globals.
-    pub fn resolved(&self, global: impl Fn(Global) -> u64) -> Cow<'_, [u64]> {
-        let mut entries = Cow::Borrowed(&self.entries[..]);
-        for (index, read) in &self.from_globals {
-            entries.to_mut()[*index as usize] = global(*read);
+    /// The bits of a range of the references, where `global` tells the values of globals. Copies
+    /// the range if some of it are values of globals.
+    ///
+    /// # Panics
+    /// If the range exceeds the entries.
+    pub fn resolved(&self, range: Range<usize>, global: impl Fn(Global) -> u64) -> Cow<'_, [u64]> {
+        let mut entries = Cow::Borrowed(&self.entries[range.clone()]);
+        let first = self.from_globals.partition_point(|(at, _)| (*at as usize) < range.start);
+        for (at, read) in &self.from_globals[first..] {
+            if *at as usize >= range.end {
+                break;
+            }
+            entries.to_mut()[*at as usize - range.start] = global(*read);
         }
         entries
     }

@@ -25,6 +25,9 @@ use crate::source::{Here, SourcePoint};
 use ir::Value;
 use std::cmp::Ordering;
 
+/// Landing points of one source point up to which a search at each costs less than judgments.
+pub(crate) const FEW_LANDINGS: usize = 8;
+
 /// The ways to have a wanted value from a source point whose path binds nothing, at the highest
 /// level. A lower level has fewer.
 #[derive(Clone, Copy, Default, Debug)]
@@ -40,9 +43,8 @@ pub(crate) enum Outlook {
     Forced(Value),
     /// An entry makes it by a step of its own, or keeps a value for it.
     Constant,
-    /// An entry computes it from its operands by a step of its own, or, if `is_keepable`, keeps a
-    /// value for it.
-    Computed { is_keepable: bool },
+    /// An entry computes it from its operands by a step of its own, or keeps a value for it.
+    Computed,
 }
 
 /// The judgment of a landing point without a search.
@@ -58,7 +60,7 @@ pub(crate) enum Ruling {
 
 /// Whether the search for a value ends within its limit of visits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LandingReach {
+enum SearchReach {
     Near,
     /// It depends on the kept values.
     Unclear,
@@ -68,6 +70,8 @@ enum LandingReach {
 /// The tables of the judgment at hand.
 #[derive(Debug, Default)]
 pub(crate) struct Outlooks {
+    /// By value: whether keeping a value gives it, for [`Outlook::Computed`].
+    keepable: Scratch<bool>,
     /// The values met.
     met: Scratch<bool>,
     /// Values that every entry for the goal keeps, ascending.
@@ -82,6 +86,7 @@ pub(crate) struct Outlooks {
 impl Outlooks {
     /// Forgets the last goal, for another source point.
     pub(crate) fn clear(&mut self) {
+        self.keepable.clear();
         self.far.clear();
     }
 }
@@ -137,27 +142,38 @@ impl Deriver<'_, '_> {
     /// The ways to have a wanted value. The source point keeps the answer for all searches.
     fn outlook(&self, here: &SourcePoint, value: Value) -> Outlook {
         here.outlook(value, || {
-            let known = self.pair.known_of(self.q.side, value);
-            let mut unreadable = None;
-            for member in std::iter::once(&value).chain(&known.members) {
-                if here.readable(self.p, *member) == Here::Value(*member) {
-                    if here.is_live(*member) || self.p.is_argument(*member) {
-                        return Outlook::Read;
-                    }
-                    unreadable.get_or_insert(*member);
-                }
+            // Whether a value that is neither live nor an argument is available costs most, and
+            // only values that nothing else gives depend on it.
+            let is_argument = |m: Value| self.p.f.has_value(m) && self.p.is_argument(m);
+            let is_free = |m: &Value| here.is_live(*m) || is_argument(*m);
+            if self.readable_members(here, value, is_free).next().is_some() {
+                return Outlook::Read;
             }
+            let known = self.pair.known_of(self.q.side, value);
             if known.constant.is_some() {
                 return Outlook::Constant;
             }
             if self.operation(value).is_some() {
-                return Outlook::Computed { is_keepable: unreadable.is_some() };
+                return Outlook::Computed;
             }
             if known.shared.is_some() {
                 return Outlook::Replaced;
             }
-            unreadable.map_or(Outlook::Hopeless, Outlook::Forced)
+            let kept = self.readable_members(here, value, |_| true).next();
+            kept.map_or(Outlook::Hopeless, Outlook::Forced)
         })
+    }
+
+    /// The members of a wanted value's class that pass a test and can be read here, live or not.
+    fn readable_members<'d>(
+        &'d self,
+        here: &'d SourcePoint,
+        value: Value,
+        test: impl Fn(&Value) -> bool + 'd,
+    ) -> impl Iterator<Item = Value> + 'd {
+        let known = self.pair.known_of(self.q.side, value);
+        let members = std::iter::once(value).chain(known.members.iter().copied());
+        members.filter(move |m| test(m) && here.readable(self.p, *m) == Here::Value(*m))
     }
 }
 
@@ -226,9 +242,9 @@ impl Outlooks {
                 Outlook::Read | Outlook::Replaced => {}
                 Outlook::Hopeless => is_lost = true,
                 Outlook::Forced(_) => is_lost = !reads(),
-                Outlook::Constant | Outlook::Computed { .. } if reads() => {}
+                Outlook::Constant | Outlook::Computed if reads() => {}
                 Outlook::Constant => least += 1,
-                Outlook::Computed { .. } => {
+                Outlook::Computed => {
                     least += 1;
                     work.extend(deriver.operands(value));
                 }
@@ -254,22 +270,22 @@ impl Outlooks {
         self.far.clear();
         self.met.clear();
         let mut work = std::mem::take(&mut self.work);
-        let mut reach = LandingReach::Near;
+        let mut reach = SearchReach::Near;
         for wanted in goal.wanted(deriver.q.f) {
             self.far.push(wanted);
             work.clear();
             work.push(wanted);
             reach = self.reach(deriver, keeper, here, &mut work);
             // The nodes that the search for an unclear value visits may be known behind it.
-            if reach != LandingReach::Near {
+            if reach != SearchReach::Near {
                 break;
             }
         }
         self.work = work;
-        if reach != LandingReach::Far {
+        if reach != SearchReach::Far {
             self.far.clear();
         }
-        reach == LandingReach::Far
+        reach == SearchReach::Far
     }
 
     /// Whether a goal needs the value that is out of reach for the goal before, and before it no
@@ -289,8 +305,8 @@ impl Outlooks {
         keeper: Option<&Deriver<'_, '_>>,
         here: &SourcePoint,
         work: &mut Vec<Value>,
-    ) -> LandingReach {
-        let (mut reach, mut nodes) = (LandingReach::Near, 0);
+    ) -> SearchReach {
+        let (mut reach, mut nodes) = (SearchReach::Near, 0);
         while let Some(value) = work.pop() {
             let index = value.as_u32() as usize;
             if here.is_live(value)
@@ -302,26 +318,38 @@ impl Outlooks {
             self.met.set(index, true);
             nodes += 1;
             if 2 * nodes - 1 > MAX_VISITS {
-                return LandingReach::Far;
+                return SearchReach::Far;
             }
             match deriver.outlook(here, value) {
-                Outlook::Hopeless => return LandingReach::Far,
-                Outlook::Forced(_) if keeper.is_none() => return LandingReach::Far,
-                Outlook::Computed { is_keepable } if !is_keepable || keeper.is_none() => {
+                Outlook::Hopeless => return SearchReach::Far,
+                Outlook::Forced(_) if keeper.is_none() => return SearchReach::Far,
+                Outlook::Computed
+                    if keeper.is_none() || !self.is_keepable(deriver, here, value) =>
+                {
                     work.extend(deriver.operands(value));
                 }
-                Outlook::Computed { .. } | Outlook::Replaced => reach = LandingReach::Unclear,
+                Outlook::Computed | Outlook::Replaced => reach = SearchReach::Unclear,
                 // A lower level may have to compute it.
                 Outlook::Read | Outlook::Constant if deriver.level < Level::Alias => {
                     if !deriver.operands(value).is_empty() {
                         deriver.note(Level::Alias);
-                        reach = LandingReach::Unclear;
+                        reach = SearchReach::Unclear;
                     }
                 }
                 Outlook::Read | Outlook::Constant | Outlook::Forced(_) => {}
             }
         }
         reach
+    }
+
+    /// Whether an entry can keep a value for a wanted value.
+    fn is_keepable(&mut self, deriver: &Deriver<'_, '_>, here: &SourcePoint, value: Value) -> bool {
+        let index = value.as_u32() as usize;
+        self.keepable.get(index).unwrap_or_else(|| {
+            let is_keepable = deriver.readable_members(here, value, |_| true).next().is_some();
+            self.keepable.set(index, is_keepable);
+            is_keepable
+        })
     }
 
     fn is_kept(&self, value: &Value) -> bool {

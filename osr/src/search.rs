@@ -8,7 +8,7 @@ use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostVa
 use crate::landings::landings_to_try;
 use crate::level::Level;
 use crate::live::LiveTable;
-use crate::outlook::Ruling;
+use crate::outlook::{FEW_LANDINGS, Ruling};
 use crate::pair::{Analyzed, VersionPair, members};
 use crate::partial::points_of;
 use crate::paths::PathEnd;
@@ -296,7 +296,7 @@ impl<'a, 'v> Search<'a, 'v> {
             }
             let is_blamed = obstacle.is_none();
             let least = best.as_ref().map(|(least, ..)| *least);
-            if least.is_some() || !is_blamed {
+            if goals.len() > FEW_LANDINGS && (least.is_some() || !is_blamed) {
                 match self.deriver.rule(None, here, goal, least) {
                     Ruling::Open => {}
                     Ruling::Out => continue,
@@ -365,7 +365,8 @@ impl<'a, 'v> Search<'a, 'v> {
             }
             // Of landing points that fail, the first obstacle is the answer.
             let least = best.as_ref().map(|(least, _)| *least);
-            if (least.is_some() || obstacle.is_some())
+            if goals.len() > FEW_LANDINGS
+                && (least.is_some() || obstacle.is_some())
                 && self.deriver.rules_out(&self.keeper, here, goal, least)
             {
                 is_tried = false;

@@ -42,6 +42,8 @@ pub(crate) mod cost {
     pub(crate) const ITEM: u64 = 300;
     /// An entry of an element segment.
     pub(crate) const ELEMENT: u64 = 24;
+    /// An operation of a constant expression that is computed at instantiation.
+    pub(crate) const INIT_OP: u64 = 32;
     /// A byte of a name.
     pub(crate) const NAME_BYTE: u64 = 4;
     /// A level of nesting, while its function is imported.

@@ -4,8 +4,9 @@ use crate::error::ImportError;
 use crate::function::check_supported;
 use crate::index::Index;
 use crate::operators;
+use crate::unsupported::Placeholders;
 use ir::init::{InitExpr, InitOp};
-use ir::{Module, Type, reference};
+use ir::{Imm, Module, Type, reference};
 use wasmparser::{ConstExpr, Operator};
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -26,11 +27,12 @@ pub(crate) fn check(expr: &ConstExpr<'_>) -> Result<()> {
 /// Also returns its offset.
 ///
 /// # Errors
-/// If an operator is not supported.
+/// If an operator is not supported, or the expression reads a global with a placeholder.
 pub(crate) fn value(
     expr: &ConstExpr<'_>,
     module: &Module,
     index: &Index,
+    placeholders: Option<&Placeholders>,
 ) -> Result<(InitExpr, u64)> {
     let mut ops: Vec<InitOp> = Vec::new();
     let mut ty = None;
@@ -46,6 +48,11 @@ pub(crate) fn value(
         match operator {
             Operator::GlobalGet { global_index } => {
                 let global = index.global(global_index);
+                // A placeholder has no value (`a_placeholder_is_no_initial_value`).
+                let feature = placeholders.and_then(|all| all.of(Imm::Global(global), module));
+                if let Some(feature) = feature {
+                    return Err(ImportError::of_feature(feature, offset));
+                }
                 let decl = &module.globals[global];
                 match &decl.init {
                     InitExpr::Bits(bits) if decl.import.is_none() => ops.push(InitOp::Bits(*bits)),

@@ -159,7 +159,11 @@ impl<'a> Importer<'a, '_> {
     fn all(&mut self, bytes: &'a [u8]) -> Result<()> {
         let features = match self.unsupported {
             None => FEATURES,
-            Some(_) => WasmFeatures::all().difference(WasmFeatures::COMPONENT_MODEL),
+            Some(_) => {
+                // Counts of imports are those of the section.
+                let not = WasmFeatures::COMPONENT_MODEL.union(WasmFeatures::COMPACT_IMPORTS);
+                WasmFeatures::all().difference(not)
+            }
         };
         let mut validator = Validator::new_with_features(features);
         let mut parser = Parser::new(0);
@@ -188,7 +192,15 @@ impl<'a> Importer<'a, '_> {
     /// use unsupported operators, because the importer names these better.
     fn check_before(&mut self, payload: &Payload<'a>) -> Result<()> {
         match payload {
-            Payload::TypeSection(section) => self.check_count(section, cost::TYPE),
+            Payload::TypeSection(section) => {
+                self.check_count(section, cost::TYPE)?;
+                // The count is that of groups.
+                section.clone().into_iter_with_offsets().try_for_each(|item| {
+                    let (offset, group) = item?;
+                    self.budget
+                        .charge(cost::TYPE * (group.types().len() as u64).saturating_sub(1), offset)
+                })
+            }
             Payload::ImportSection(section) => self.check_count(section, cost::IMPORT),
             Payload::FunctionSection(section) => self.check_count(section, cost::FUNCTION),
             Payload::TableSection(section) => self.check_count(section, cost::ITEM),
@@ -272,7 +284,12 @@ impl<'a> Importer<'a, '_> {
             Payload::GlobalSection(section) => self.globals(section),
             Payload::ExportSection(section) => self.exports(section),
             Payload::StartSection { func, .. } => {
-                self.module.start = Some(self.index.func(func));
+                // A start function with a placeholder is left out, and takes a parameter.
+                let func = self.index.func(func);
+                let sig = self.module.funcs[func].sig;
+                let unsupported = self.unsupported.as_ref();
+                let is_known = unsupported.is_none_or(|all| all.sig(sig).is_none());
+                self.module.start = Some(func).filter(|_| is_known);
                 Ok(())
             }
             Payload::ElementSection(section) => self.elements(section),
@@ -294,7 +311,7 @@ impl<'a> Importer<'a, '_> {
                 // No function that is kept can name a tag.
                 TypeRef::Tag(_) if self.unsupported.is_some() => continue,
                 TypeRef::Tag(_) => "tag",
-                TypeRef::FuncExact(_) => "exact function",
+                TypeRef::FuncExact(_) if self.unsupported.is_none() => "exact function",
                 _ if self.linker.is_some() => {
                     self.link(import.module, import.name, &import.ty, offset)?;
                     continue;
@@ -322,7 +339,7 @@ impl<'a> Importer<'a, '_> {
         offset: u64,
     ) -> Result<()> {
         match ty {
-            TypeRef::Func(ty) => {
+            TypeRef::Func(ty) | TypeRef::FuncExact(ty) => {
                 let (name, sig) = (self.names.funcs.unique(name), self.types[*ty as usize]);
                 let func = self.module.funcs.push(FuncDecl {
                     name,
@@ -337,7 +354,7 @@ impl<'a> Importer<'a, '_> {
             TypeRef::Global(ty) => {
                 self.declare_global(ty, name, Ok(0.into()), Some(import), offset)?;
             }
-            TypeRef::Tag(_) | TypeRef::FuncExact(_) => unreachable!("importer: rejected before"),
+            TypeRef::Tag(_) => unreachable!("importer: rejected before"),
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use ir::module::{DataSegment, ElementSegment};
 use ir::{Elem, Imm, Type, reference};
 use wasmparser::{
     ConstExpr, DataKind, DataSectionReader, Element, ElementItems, ElementKind,
-    ElementSectionReader,
+    ElementSectionReader, RefType,
 };
 
 type Result<T> = std::result::Result<T, ImportError>;
@@ -19,11 +19,18 @@ impl<'a> Importer<'a, '_> {
     pub(crate) fn elements(&mut self, section: ElementSectionReader<'a>) -> Result<()> {
         for segment in section.into_iter_with_offsets() {
             let (offset, segment) = segment?;
+            let table = match segment.kind {
+                ElementKind::Active { table_index, .. } => Some(table_index.unwrap_or(0)),
+                _ => None,
+            };
             let read = self.segment(segment, offset).or_else(|error| -> Result<_> {
                 let feature = self.placeholder_for(error)?;
                 let elem = Elem::from_u32(self.module.elements.len() as u32);
+                let table = table.map(|table| self.index.table(table));
                 let unsupported = self.unsupported.as_mut().expect("placeholders are possible");
                 unsupported.elements.insert(elem, feature);
+                // Its entries are unknown (`a_table_lacks_no_segment_that_is_left_out`).
+                unsupported.tables.extend(table.map(|table| (table, feature)));
                 Ok(ElementSegment::passive(Type::ExternRef, Vec::new()))
             })?;
             self.module.elements.push(read);
@@ -75,9 +82,12 @@ impl<'a> Importer<'a, '_> {
                     self.budget.charge(cost::ELEMENT, at)?;
                     let value = self.constant(&expr)?;
                     let index = read.entries.len() as u32;
+                    self.budget.charge(cost::ELEMENT * value.globals().count() as u64, at)?;
                     read.from_globals.extend(value.globals().map(|global| (index, global)));
                     read.entries.push(value.known().unwrap_or(reference::NULL));
                 }
+                // References that are never null are references.
+                let ty = if ty == RefType::FUNC { RefType::FUNCREF } else { ty };
                 read.ty = value_type(wasmparser::ValType::Ref(ty), offset)?;
             }
         }
@@ -109,10 +119,11 @@ impl<'a> Importer<'a, '_> {
     }
 
     /// A constant expression that the validator has accepted.
-    pub(crate) fn constant(&self, expr: &ConstExpr<'a>) -> Result<InitExpr> {
-        let (value, reads) = constant::value(expr, &self.module, &self.index)?;
-        for global in value.globals() {
-            self.check_declared(Imm::Global(global), reads)?;
+    pub(crate) fn constant(&mut self, expr: &ConstExpr<'a>) -> Result<InitExpr> {
+        let placeholders = self.unsupported.as_ref();
+        let (value, start) = constant::value(expr, &self.module, &self.index, placeholders)?;
+        if value.known().is_none() {
+            self.budget.charge(cost::INIT_OP * value.ops().count() as u64, start)?;
         }
         Ok(value)
     }

@@ -100,10 +100,14 @@ pub(crate) fn func_type<'t>(
 ) -> Result<&'t FuncType, &'static str> {
     match &ty.composite_type.inner {
         CompositeInnerType::Func(func)
-            if ty.is_final && ty.supertype_idxs.is_empty() && group.types().len() == 1 =>
+            if ty.is_final
+                && ty.supertype_idxs.is_empty()
+                && group.types().len() == 1
+                && !ty.composite_type.shared =>
         {
             Ok(func)
         }
+        _ if ty.composite_type.shared => Err("shared-everything threads"),
         CompositeInnerType::Cont(_) => Err("stack switching"),
         _ => Err("GC"),
     }

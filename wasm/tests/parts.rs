@@ -128,3 +128,89 @@ fn several_threads_leave_out_the_same() {
     assert_eq!(left_out.len(), 200);
     assert_eq!(with(4), (module, left_out));
 }
+
+/// Declarations that need an unsupported part have placeholders, whatever they claim, and functions
+/// that mention none of them stay.
+#[test]
+fn declarations_of_unsupported_parts_have_placeholders() {
+    for (text, count) in [
+        ("(memory i64 0x1000000000) (func)", 0),
+        ("(table i64 0x100000000000 funcref) (func)", 0),
+        ("(memory 1 (pagesize 1)) (func (drop (i32.load (i32.const 0))))", 1),
+        ("(type $s (sub (struct))) (table 3 (ref null $s)) (func)", 0),
+        ("(func $f) (table 2 (ref func) (ref.func $f)) (func (call_indirect (i32.const 0)))", 1),
+        ("(func $f) (table 2 funcref (ref.func $f)) (func (call_indirect (i32.const 0)))", 1),
+        ("(type $f (func)) (type $c (cont $f)) (func (drop (cont.new $c (ref.null $f))))", 1),
+        ("(global (ref i31) (ref.i31 (i32.const 3))) (func (drop (i31.get_s (global.get 0))))", 1),
+        ("(global $a (import \"a\" \"b\") (ref func)) (global funcref (global.get $a)) (func)", 0),
+        (
+            "(func $f) (elem (ref func) (ref.func $f)) (table 3 funcref) (func (table.init 0 0 (i32.const 0) (i32.const 0) (i32.const 1)))",
+            1,
+        ),
+        (
+            "(memory 1) (memory i64 1) (func (memory.copy 0 1 (i32.const 0) (i64.const 0) (i32.const 1)))",
+            1,
+        ),
+        (
+            "(import \"a\" \"g\" (global $g i64)) (memory i64 1) (data (offset (global.get $g)) \"x\") (func)",
+            0,
+        ),
+        ("(import \"a\" \"m\" (memory i64 1 2 shared)) (export \"m\" (memory 0)) (func)", 0),
+        ("(rec (type $a (func)) (type (struct (field (ref $a))))) (func (type $a)) (func)", 1),
+        ("(type (shared (struct))) (func)", 0),
+        ("(start $f) (func $f (local v128))", 1),
+        ("(rec (type $s (func)) (type (struct))) (func $f (type $s)) (start $f)", 1),
+        ("(type $s (sub (func))) (func $f (type $s)) (start $f)", 1),
+        ("(type $s (shared (func))) (func (type $s))", 1),
+    ] {
+        let text = format!("(module {text})");
+        let module = parts(&text);
+        assert_eq!(module.left_out.len(), count, "{text}");
+        assert!(ir::verifier::verify_module(&module.module).is_empty(), "{text}");
+    }
+}
+
+/// The results of `g`, in the module without what is not supported.
+fn result(text: &str) -> Vec<u64> {
+    let module = parts(text).module;
+    let outcome = interp::run(&module, "g", &[]).expect("instantiable");
+    outcome.returned().unwrap_or_else(|| panic!("{outcome}")).to_vec()
+}
+
+#[test]
+fn a_table_lacks_no_segment_that_is_left_out() {
+    let module = |segment: &str| {
+        format!(
+            "(module (type $t (func (result i32))) (table $tab 1 funcref)
+            (func $a (type $t) (i32.const 1)) (func $b (type $t) (i32.const 2))
+            (elem (table $tab) (i32.const 0) func $a) {segment}
+            (func (export \"g\") (result i32) (call_indirect $tab (type $t) (i32.const 0))))"
+        )
+    };
+    assert_eq!(result(&module("(elem (table $tab) (i32.const 0) (ref func) (ref.func $b))")), [2]);
+    // Entries of a narrower type: the calls through the table are left out.
+    let narrow = "(elem (table $tab) (i32.const 0) (ref $t) (ref.func $b))";
+    let left_out = parts(&module(narrow)).left_out;
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+}
+
+#[test]
+fn a_placeholder_is_no_initial_value() {
+    let text = "(module (func $f) (global $a (ref func) (ref.func $f))
+        (global $b funcref (global.get $a))
+        (table 1 funcref) (elem (i32.const 0) funcref (global.get $a))
+        (func $is_null (result i32) (ref.is_null (global.get $b)))
+        (func $call (call_indirect (i32.const 0))))";
+    let parts = parts(&format!("{text})"));
+    assert_eq!(parts.left_out.len(), 2, "{:?}", parts.left_out);
+}
+
+/// A group of types counts as its members.
+#[test]
+fn members_of_a_group_take_memory_each() {
+    let text = format!("(module (rec {}))", "(type (func)) ".repeat(100_000));
+    let mut limits = Limits::default();
+    limits.import.base_bytes = 1 << 20;
+    let error = load_parts(Format::Wat, text.as_bytes(), &limits, false).expect_err("too large");
+    assert!(error.to_string().starts_with("too large"), "{error}");
+}

@@ -26,6 +26,10 @@ impl<'m> Callers<'m> {
         let is_single = |(callee, (caller, count)): &(Func, (Func, usize))| {
             *count == 1 && caller != callee && !exposed.contains(callee)
         };
+        // A body that comes later, or is left out, may call any function.
+        if module.funcs.keys().any(|func| module.awaits_body(func)) {
+            calls.clear();
+        }
         let single = calls.into_iter().filter(is_single).map(|(callee, _)| callee);
         Callers { module, single: single.collect() }
     }
