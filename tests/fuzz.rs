@@ -2,8 +2,9 @@
 //! and it finds, reduces and prints seeded mistakes.
 
 use fuzz::{
-    CampaignLimits, CampaignOptions, Case, CaseSource, Drawn, EdgeDamage, Figures, FuzzOracle,
-    Judged, Results, Stress, as_test, campaign, judge, judge_with, reduce,
+    CampaignLimits, CampaignOptions, Case, CaseEvent, CaseSource, CaseTime, Clock, Drawn,
+    EdgeDamage, Figures, FuzzOracle, Judged, Results, Stress, as_test, campaign, campaign_by,
+    judge, judge_with, reduce,
 };
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
@@ -11,7 +12,10 @@ use ir::text::parse_module;
 use ir::{Function, Opcode};
 use osr::Edge;
 use passes::registry::StaticPass;
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use texts::LOOP_WITHOUT_A_SHARED_ANCHOR;
 
 mod certified;
@@ -28,8 +32,8 @@ impl CaseSource for Seeds {
 }
 
 fn run(options: CampaignOptions, jobs: usize, cases: u64, transitions: u64) -> Results {
-    let budget = CampaignLimits { cases, transitions, failures: 10, stop: &|| false };
-    campaign(&Seeds(options), jobs, &budget, &|_| {})
+    let limits = CampaignLimits { cases, transitions, failures: 10, ..CampaignLimits::default() };
+    campaign(Arc::new(Seeds(options)), jobs, &limits, &|_| {})
 }
 
 /// The figures of a campaign. Fails the test with the first finding if there is one.
@@ -217,24 +221,91 @@ impl CaseSource for OneCase {
 
 #[test]
 fn a_source_that_has_ended_is_not_asked_again() {
-    let source = OneCase { seeds: Seeds(CampaignOptions::default()), asked: AtomicU64::new(0) };
-    let budget =
-        CampaignLimits { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &|| false };
-    let results = campaign(&source, 4, &budget, &|_| {});
+    let seeds = Seeds(CampaignOptions::default());
+    let source = Arc::new(OneCase { seeds, asked: AtomicU64::new(0) });
+    let limits = CampaignLimits::default();
+    let results = campaign(Arc::<OneCase>::clone(&source), 4, &limits, &|_| {});
     assert!(clean(&results).transitions() > 0);
-    let asked = source.asked.into_inner();
+    let asked = source.asked.load(Ordering::Relaxed);
     assert!(asked <= 4, "4 threads asked {asked} times after the end, expected once each");
 }
 
 #[test]
 fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
-    let asked = AtomicU64::new(0);
-    // The campaign polls before the batch and before its first case.
-    let stop = || asked.fetch_add(1, Ordering::Relaxed) >= 2;
-    let budget =
-        CampaignLimits { cases: u64::MAX, transitions: u64::MAX, failures: 1, stop: &stop };
-    let results = campaign(&Seeds(CampaignOptions::default()), 1, &budget, &|_| {});
-    assert_eq!(clean(&results).programs, 1);
+    let source = Arc::new(Slow::new(2));
+    let told = Arc::clone(&source.begun);
+    // The time is up in the second case of the batch, which ends before the campaign looks again.
+    let stop = Arc::new(move || told.load(Ordering::Relaxed) >= 2);
+    let limits = CampaignLimits { stop, ..CampaignLimits::default() };
+    let results = campaign(source, 1, &limits, &|_| {});
+    assert_eq!((clean(&results).programs, results.unfinished), (1, 0));
+}
+
+/// A source whose cases from some number on are never there: a case that does not end.
+struct Slow {
+    seeds: Seeds,
+    begun: Arc<AtomicU64>,
+    ends: u64,
+}
+
+impl Slow {
+    fn new(ends: u64) -> Slow {
+        let seeds = Seeds(CampaignOptions::default());
+        Slow { seeds, begun: Arc::default(), ends }
+    }
+}
+
+impl CaseSource for Slow {
+    fn case(&self, number: u64) -> Drawn {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        while number >= self.ends {
+            std::thread::park();
+        }
+        self.seeds.case(number)
+    }
+}
+
+/// Without abandoned threads, a campaign of 10 seconds ended when its longest case did.
+#[test]
+fn a_campaign_does_not_wait_for_a_case_that_does_not_end() {
+    let source = Arc::new(Slow::new(3));
+    let told = Arc::clone(&source.begun);
+    let stop = Arc::new(move || told.load(Ordering::Relaxed) >= 4);
+    let limits = CampaignLimits { stop, ..CampaignLimits::default() };
+    let results = campaign(source, 1, &limits, &|_| {});
+    assert_eq!(clean(&results).programs, 3, "the cases judged in the batch count");
+}
+
+/// A judge that never ends the second case of eleven.
+fn stuck_in_the_second(cases: Range<u64>, event: &mut dyn FnMut(CaseEvent) -> bool) -> bool {
+    for number in cases {
+        if number == 11 {
+            return true;
+        }
+        if !event(CaseEvent::Begun(number)) {
+            return false;
+        }
+        while number == 1 {
+            std::thread::park();
+        }
+        let figures = Figures { programs: 1, ..Figures::default() };
+        if !event(CaseEvent::Judged(Box::new(Judged { figures, findings: Vec::new() }))) {
+            return false;
+        }
+    }
+    false
+}
+
+#[test]
+fn another_thread_continues_behind_a_case_that_takes_too_long() {
+    // A clock that advances by one second with each look.
+    let seconds = AtomicU64::new(0);
+    let clock: Clock =
+        Arc::new(move || Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed)));
+    let case_time = Some(CaseTime { clock, most: Duration::from_secs(10) });
+    let limits = CampaignLimits { case_time, ..CampaignLimits::default() };
+    let results = campaign_by(Arc::new(stuck_in_the_second), 2, &limits, &|_| {});
+    assert_eq!((clean(&results).programs, &results.late[..]), (10, &[1][..]));
 }
 
 /// A seed gives the same case at any place in a campaign.

@@ -3,21 +3,34 @@
 //! Threads take batches of consecutive cases, and the ledger adds batches in order of their
 //! numbers. A budget of transitions is checked in that order too: the first batch that exhausts it
 //! ends the campaign, and later batches are discarded.
+//!
+//! A budget is a promise. Example: the time is up, and a thread has begun a case that takes two
+//! more minutes. The campaign ends without this case: it *abandons* the thread, which goes on until
+//! its case or the process ends, and nobody reads what it finds. [`Results::unfinished`] counts
+//! such cases. A case that takes longer than [`CaseTime`] is abandoned too ([`Results::late`]), and
+//! another thread continues with the case after it.
 
 use super::case::Case;
 use super::figures::{AddUp, Figures};
-use super::judge::judge;
+use super::judge::{Judged, judge};
+use super::native::Clock;
 use super::oracle::FuzzFinding;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// The number of cases that a thread takes at a time.
-const BATCH: u64 = 8;
+/// The interval at which a campaign looks at its limits.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The time that threads get to end by themselves when a campaign is stopped. A judge of child
+/// processes needs it to kill them.
+const GRACE: Duration = Duration::from_millis(240);
 
 /// A source of cases for a campaign.
-pub trait CaseSource: Sync {
+pub trait CaseSource: Send + Sync {
     /// The case with this number. A source that returns [`Drawn::End`] for a number returns it for
     /// all higher numbers.
     fn case(&self, number: u64) -> Drawn;
@@ -34,16 +47,45 @@ pub enum Drawn {
 }
 
 /// The limits of a campaign.
-pub struct CampaignLimits<'a> {
+#[derive(Clone)]
+pub struct CampaignLimits {
     /// The number of cases.
     pub cases: u64,
+    /// The number of cases that a thread takes at a time, at least 1. The campaign ends at the end
+    /// of a batch unless it is stopped.
+    pub batch: u64,
     /// The number of transitions after which the campaign ends, at the end of a batch.
     pub transitions: u64,
     /// The number of cases with findings after which the campaign ends, at the end of a batch.
     pub failures: usize,
-    /// Called before each case. The campaign ends if it returns true, for example because the time
-    /// is up.
-    pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Called all the time. The campaign ends within a fraction of a second if it returns true, for
+    /// example because the time is up.
+    pub stop: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// The limit on one case; `None` for no limit.
+    pub case_time: Option<CaseTime>,
+}
+
+impl Default for CampaignLimits {
+    /// No limit, and a batch of 8 cases.
+    fn default() -> CampaignLimits {
+        CampaignLimits {
+            cases: u64::MAX,
+            batch: 8,
+            transitions: u64::MAX,
+            failures: usize::MAX,
+            stop: Arc::new(|| false),
+            case_time: None,
+        }
+    }
+}
+
+/// The longest time of one case.
+#[derive(Clone)]
+pub struct CaseTime {
+    /// The clock: the library reads none.
+    pub clock: Clock,
+    /// The time after which a case is abandoned.
+    pub most: Duration,
 }
 
 /// A case with findings.
@@ -62,7 +104,38 @@ pub struct Results {
     pub figures: Figures,
     /// The cases with findings, in ascending order of their numbers.
     pub failures: Vec<FailedCase>,
+    /// The number of cases that were begun when the campaign was stopped.
+    pub unfinished: u64,
+    /// The cases that took longer than [`CaseTime`], in ascending order of their numbers.
+    pub late: Vec<u64>,
 }
+
+impl AddUp for Results {
+    /// Adds the results of cases with higher numbers.
+    fn add(&mut self, other: &Results) {
+        self.figures.add(&other.figures);
+        self.failures.extend(other.failures.iter().cloned());
+        self.unfinished += other.unfinished;
+        self.late.extend(&other.late);
+    }
+}
+
+/// An event of a batch.
+pub enum CaseEvent {
+    /// The judgment of the case with this number begins.
+    Begun(u64),
+    /// The case begun last has ended: its figures and findings.
+    Judged(Box<Judged>),
+    /// The judgment of the case begun last was cut off.
+    Unfinished,
+    /// An input is not a program for this compiler.
+    Refused,
+}
+
+/// A judge of the cases in a range, one after another. It calls the function that it gets with each
+/// event, and returns early if this function returns false. The result says whether the source ended
+/// in the range.
+pub type BatchJudge = dyn Fn(Range<u64>, &mut dyn FnMut(CaseEvent) -> bool) -> bool + Send + Sync;
 
 /// The batches that threads handed in, and the sum of those added so far.
 #[derive(Default)]
@@ -78,7 +151,7 @@ struct Ledger {
 impl Ledger {
     /// Takes a batch and adds all batches that are now consecutive. `last` says whether the source
     /// ended in this batch.
-    fn hand_in(&mut self, batch: u64, results: Results, last: bool, budget: &CampaignLimits<'_>) {
+    fn hand_in(&mut self, batch: u64, results: Results, last: bool, limits: &CampaignLimits) {
         self.waiting.insert(batch, (results, last));
         // Adding in order makes the figures, and the batch that exhausts the budget, independent of
         // timing.
@@ -87,104 +160,254 @@ impl Ledger {
                 return;
             }
             self.next += 1;
-            self.results.figures.add(&results.figures);
-            self.results.failures.extend(results.failures);
-            let figures = &self.results.figures;
+            self.results.add(&results);
             self.spent = last
-                || figures.transitions() >= budget.transitions
-                || self.results.failures.len() >= budget.failures;
+                || self.results.figures.transitions() >= limits.transitions
+                || self.results.failures.len() >= limits.failures;
         }
     }
 }
 
-/// Judges cases from number 0 on until the budget is exhausted. Calls `tell` with the figures so
-/// far after each batch. Cost: the sum over the cases. Memory: one batch per thread, and the
-/// batches that wait for an earlier batch.
-pub fn campaign(
-    source: &dyn CaseSource,
-    jobs: usize,
-    budget: &CampaignLimits<'_>,
-    tell: &(dyn Fn(&Figures) + Sync),
-) -> Results {
-    campaign_by(&|cases| judge_batch(source, cases, budget), jobs, budget, tell)
+/// The batch of one thread.
+#[derive(Default)]
+struct BatchInWork {
+    number: u64,
+    /// The cases not begun yet.
+    rest: Range<u64>,
+    results: Results,
+    /// The number of the case in work, and the time of its beginning if cases have a limit.
+    begun: Option<(u64, Duration)>,
+    /// Nobody reads the events of the thread any more.
+    is_abandoned: bool,
 }
 
-/// A function that judges the cases of a range. Returns the results, and whether the source or the
-/// budget ended in the range.
-pub type Batch<'a> = dyn Fn(Range<u64>) -> (Results, bool) + Sync + 'a;
+/// The data that the threads of a campaign share. Abandoned threads outlive the campaign.
+struct Campaign {
+    judge: Arc<BatchJudge>,
+    limits: CampaignLimits,
+    next: AtomicU64,
+    over: AtomicBool,
+    ledger: Mutex<Ledger>,
+    /// Signalled when a batch is handed in.
+    handed_in: Condvar,
+}
+
+/// A thread of a campaign.
+struct Worker {
+    batch: Arc<Mutex<BatchInWork>>,
+    thread: JoinHandle<()>,
+}
+
+/// Judges cases from number 0 on until a limit is reached. Calls `tell` with the figures so far,
+/// many times a second. Cost: the sum over the cases. Memory: one batch for each thread, and the
+/// batches that wait for an earlier batch.
+///
+/// # Panics
+/// If the source panics.
+pub fn campaign(
+    source: Arc<dyn CaseSource>,
+    jobs: usize,
+    limits: &CampaignLimits,
+    tell: &dyn Fn(&Figures),
+) -> Results {
+    let judge = Arc::new(move |cases: Range<u64>, event: &mut dyn FnMut(CaseEvent) -> bool| {
+        judge_batch(&*source, cases, event)
+    });
+    campaign_by(judge, jobs, limits, tell)
+}
 
 /// Like [`campaign()`], for cases that another judge judges, such as one in child processes.
+///
+/// # Panics
+/// If the judge panics.
 pub fn campaign_by(
-    judge: &Batch<'_>,
+    judge: Arc<BatchJudge>,
     jobs: usize,
-    budget: &CampaignLimits<'_>,
-    tell: &(dyn Fn(&Figures) + Sync),
+    limits: &CampaignLimits,
+    tell: &dyn Fn(&Figures),
 ) -> Results {
-    let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let ledger = Mutex::new(Ledger::default());
-    let work = || {
-        while !over.load(Ordering::Relaxed) && !(budget.stop)() {
-            let batch = next.fetch_add(1, Ordering::Relaxed);
-            let (results, last) = judge(batch * BATCH..(batch + 1) * BATCH);
-            let mut ledger = ledger.lock().expect("judging catches panics");
-            ledger.hand_in(batch, results, last, budget);
-            over.fetch_or(ledger.spent, Ordering::Relaxed);
-            tell(&ledger.results.figures);
+    let campaign = Arc::new(Campaign {
+        judge,
+        limits: limits.clone(),
+        next: AtomicU64::new(0),
+        over: AtomicBool::new(false),
+        ledger: Mutex::default(),
+        handed_in: Condvar::new(),
+    });
+    let mut workers: Vec<Worker> = (0..jobs.max(1)).map(|_| campaign.worker(None)).collect();
+    loop {
+        campaign.wait(tell);
+        if campaign.over.load(Ordering::Relaxed) || (limits.stop)() {
+            break;
+        }
+        if let Some(limit) = &limits.case_time {
+            workers.iter_mut().for_each(|worker| campaign.replace_late(worker, limit));
+        }
+        if workers.iter().all(|worker| worker.thread.is_finished()) {
+            break;
+        }
+    }
+    campaign.over.store(true, Ordering::Relaxed);
+    for _ in 0..GRACE.as_millis() / POLL.as_millis() {
+        if !workers.iter().all(|worker| worker.thread.is_finished()) {
+            std::thread::sleep(POLL);
+        }
+    }
+    campaign.finish(workers)
+}
+
+/// The value under a lock. A panic of the judge ends the campaign anyway, when its thread is
+/// joined.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Campaign {
+    /// Starts a thread, on the batch of an abandoned thread if there is one.
+    fn worker(self: &Arc<Campaign>, batch: Option<BatchInWork>) -> Worker {
+        let (campaign, resumes) = (Arc::clone(self), batch.is_some());
+        let batch = Arc::new(Mutex::new(batch.unwrap_or_default()));
+        let own = Arc::clone(&batch);
+        let thread = std::thread::spawn(move || campaign.work(&own, resumes));
+        Worker { batch, thread }
+    }
+
+    /// Judges batches until the campaign is over.
+    fn work(&self, batch: &Mutex<BatchInWork>, mut resumes: bool) {
+        while !self.over.load(Ordering::Relaxed) && !(self.limits.stop)() {
+            if !std::mem::take(&mut resumes) {
+                self.take_batch(batch);
+            }
+            let cases = locked(batch).rest.clone();
+            let end = cases.end.min(self.limits.cases);
+            let is_cut = end < cases.end;
+            let last = (self.judge)(cases.start..end.max(cases.start), &mut |event| {
+                self.note(&mut locked(batch), event)
+            });
+            // The lock of the batch is held until the ledger has the results. `finish` would count
+            // them twice or not at all otherwise.
+            let mut done = locked(batch);
+            if done.is_abandoned || (self.limits.stop)() {
+                return;
+            }
+            let results = std::mem::take(&mut done.results);
+            let mut ledger = locked(&self.ledger);
+            ledger.hand_in(done.number, results, last || is_cut, &self.limits);
+            self.over.fetch_or(ledger.spent, Ordering::Relaxed);
+            self.handed_in.notify_all();
             // All later batches are empty. Without this line the thread would take them in a busy
             // loop while another thread finishes a long batch
             // (`a_source_that_has_ended_is_not_asked_again`).
-            if last {
-                break;
+            if last || is_cut {
+                return;
             }
         }
-    };
-    std::thread::scope(|scope| {
-        (1..jobs).for_each(|_| drop(scope.spawn(work)));
-        work();
-    });
-    finished(ledger.into_inner().expect("judging catches panics"))
-}
-
-/// Adds the batches that still wait. If the time ended the campaign, an earlier batch may never
-/// arrive, but the work done is not discarded.
-fn finished(mut ledger: Ledger) -> Results {
-    if !ledger.spent {
-        for (results, _) in std::mem::take(&mut ledger.waiting).into_values() {
-            ledger.results.figures.add(&results.figures);
-            ledger.results.failures.extend(results.failures);
-        }
     }
-    ledger.results
-}
 
-/// Judges the cases of a batch. Returns the results, and whether the source or the budget ended in
-/// the batch.
-fn judge_batch(
-    source: &dyn CaseSource,
-    cases: Range<u64>,
-    budget: &CampaignLimits<'_>,
-) -> (Results, bool) {
-    let mut results = Results::default();
-    for number in cases {
-        if number >= budget.cases {
-            return (results, true);
+    fn take_batch(&self, batch: &Mutex<BatchInWork>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let first = number.saturating_mul(self.limits.batch);
+        let rest = first..first.saturating_add(self.limits.batch);
+        *locked(batch) = BatchInWork { number, rest, ..BatchInWork::default() };
+    }
+
+    /// Notes an event of a batch. Returns whether the judge is to go on.
+    fn note(&self, batch: &mut BatchInWork, event: CaseEvent) -> bool {
+        if batch.is_abandoned {
+            return false;
         }
-        // Test before each case, not once per batch: a batch of large programs may take minutes
-        // (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
-        if (budget.stop)() {
-            return (results, false);
-        }
-        match source.case(number) {
-            Drawn::End => return (results, true),
-            Drawn::Refused => results.figures.refused += 1,
-            Drawn::Case(case) => {
-                let judged = judge(&case);
-                results.figures.add(&judged.figures);
-                if !judged.findings.is_empty() {
-                    results.failures.push(FailedCase { number, findings: judged.findings });
+        match event {
+            CaseEvent::Begun(_) if (self.limits.stop)() => return false,
+            CaseEvent::Begun(number) => {
+                let now = self.limits.case_time.as_ref().map(|limit| (limit.clock)());
+                batch.begun = Some((number, now.unwrap_or_default()));
+                batch.rest.start = number + 1;
+            }
+            CaseEvent::Unfinished => {
+                batch.results.unfinished += u64::from(batch.begun.take().is_some());
+            }
+            CaseEvent::Refused => batch.results.figures.refused += 1,
+            CaseEvent::Judged(judged) => {
+                batch.results.figures.add(&judged.figures);
+                if let Some((number, _)) = batch.begun.take()
+                    && !judged.findings.is_empty()
+                {
+                    batch.results.failures.push(FailedCase { number, findings: judged.findings });
                 }
             }
         }
+        // Test after each case, not once per batch: a batch of large programs may take minutes
+        // (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
+        !(self.limits.stop)()
     }
-    (results, false)
+
+    /// Waits for a batch or for the next look at the limits, and tells the figures so far.
+    fn wait(&self, tell: &dyn Fn(&Figures)) {
+        let ledger = locked(&self.ledger);
+        let waited = self.handed_in.wait_timeout(ledger, POLL);
+        let (ledger, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        tell(&ledger.results.figures);
+    }
+
+    /// Abandons a thread whose case takes too long. Another thread takes the rest of its batch.
+    fn replace_late(self: &Arc<Campaign>, worker: &mut Worker, limit: &CaseTime) {
+        let mut batch = locked(&worker.batch);
+        let is_late = |begun: Duration| (limit.clock)().saturating_sub(begun) > limit.most;
+        let Some((late, _)) = batch.begun.filter(|(_, begun)| is_late(*begun)) else { return };
+        batch.is_abandoned = true;
+        let mut rest = BatchInWork {
+            number: batch.number,
+            rest: batch.rest.clone(),
+            results: std::mem::take(&mut batch.results),
+            ..BatchInWork::default()
+        };
+        rest.results.late.push(late);
+        drop(batch);
+        *worker = self.worker(Some(rest));
+    }
+
+    /// Abandons all threads that have not ended, and adds up: the batches that still wait, since an
+    /// earlier batch may never arrive, and the cases judged in the batches in work.
+    fn finish(&self, workers: Vec<Worker>) -> Results {
+        let mut parts: BTreeMap<u64, Results> = BTreeMap::new();
+        for Worker { batch, thread } in workers {
+            if thread.is_finished() {
+                thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+            }
+            let mut batch = locked(&batch);
+            batch.is_abandoned = true;
+            let mut results = std::mem::take(&mut batch.results);
+            results.unfinished += u64::from(batch.begun.is_some());
+            parts.entry(batch.number).or_default().add(&results);
+        }
+        let mut ledger = locked(&self.ledger);
+        if !ledger.spent {
+            for (number, (results, _)) in std::mem::take(&mut ledger.waiting) {
+                parts.entry(number).or_default().add(&results);
+            }
+            parts.values().for_each(|part| ledger.results.add(part));
+        }
+        std::mem::take(&mut ledger.results)
+    }
+}
+
+/// Judges the cases of a batch. Returns whether the source ended in the batch.
+fn judge_batch(
+    source: &dyn CaseSource,
+    cases: Range<u64>,
+    event: &mut dyn FnMut(CaseEvent) -> bool,
+) -> bool {
+    for number in cases {
+        let goes_on = match source.case(number) {
+            Drawn::End => return true,
+            Drawn::Refused => event(CaseEvent::Refused),
+            Drawn::Case(case) => {
+                event(CaseEvent::Begun(number)) && event(CaseEvent::Judged(Box::new(judge(&case))))
+            }
+        };
+        if !goes_on {
+            return false;
+        }
+    }
+    false
 }

@@ -32,7 +32,8 @@ mod text;
 mod versions;
 
 pub use campaign::{
-    Batch, CampaignLimits, CaseSource, Drawn, FailedCase, Results, campaign, campaign_by,
+    BatchJudge, CampaignLimits, CaseEvent, CaseSource, CaseTime, Drawn, FailedCase, Results,
+    campaign, campaign_by,
 };
 pub use case::{Case, World};
 pub use figures::{

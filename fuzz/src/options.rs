@@ -178,6 +178,11 @@ impl CampaignOptions {
         cut(&passes, versions as usize - 1, &mut prng)
     }
 
+    /// The list of passes that a seed draws for a given program.
+    pub fn drawn_passes(&self, seed: u64) -> Vec<StaticPass> {
+        self.draw_passes(&mut Prng::new(seed).fork(0x70_61_73_73))
+    }
+
     fn plan(&self, seed: u64) -> CasePlan {
         let mut prng = Prng::new(seed).fork(0x66_75_7a_7a);
         let level = match self.levels.as_slice() {

@@ -34,6 +34,14 @@ pub struct FuzzReport {
     pub failures: Vec<FuzzFailure>,
     /// The number of compared transitions.
     pub transitions: u64,
+    /// The number of programs in work when the time was up or the command was interrupted. No figure
+    /// counts them.
+    pub unfinished: u64,
+    /// The commands of the programs that took longer than `--case-time`. No figure counts them.
+    pub late: Vec<String>,
+    /// The number of programs whose processes others killed, and that a second process judged
+    /// (`--engine jit`).
+    pub killed: u64,
     /// Whether the command was interrupted. The document then covers the cases judged by then.
     pub interrupted: bool,
     /// The duration of the command in seconds. It covers making programs, optimizing, verifying,
@@ -50,6 +58,9 @@ pub struct FuzzFailure {
     pub message: String,
     /// The command that reproduces the findings.
     pub reproduce: String,
+    /// Whether the same oracle found something when the command judged the program again. `null` if
+    /// there was no time.
+    pub reproduced: Option<bool>,
     /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` for
     /// failures after the first and for programs that are not generated.
     pub test: Option<String>,

@@ -1,12 +1,13 @@
-//! Ctrl-C: the first signal raises a flag, so that a command can end its work and write its partial
-//! results. The second signal ends the process.
+//! Ctrl-C and SIGTERM: the first signal raises a flag, so that a command can end its work and write
+//! its partial results. The second signal ends the process. A service that ends a job sends SIGTERM,
+//! and wants the figures so far as a user at a terminal does.
 
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that Ctrl-C raises.
+/// A flag that Ctrl-C and SIGTERM raise.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CtrlC {
     /// Raised by every signal. Its handler comes first: a signal that arrives before the other
@@ -26,10 +27,12 @@ impl CtrlC {
         // finds the flag lowered, then the last handler raises it. On the second signal the
         // conditional default ends the process. If registration fails, Ctrl-C keeps its default
         // action.
-        if flag::register(SIGINT, Arc::clone(&interrupt.seen)).is_ok()
-            && flag::register_conditional_default(SIGINT, Arc::clone(&interrupt.raised)).is_ok()
-        {
-            let _ = flag::register(SIGINT, Arc::clone(&interrupt.raised));
+        for signal in [SIGINT, SIGTERM] {
+            if flag::register(signal, Arc::clone(&interrupt.seen)).is_ok()
+                && flag::register_conditional_default(signal, Arc::clone(&interrupt.raised)).is_ok()
+            {
+                let _ = flag::register(signal, Arc::clone(&interrupt.raised));
+            }
         }
         interrupt
     }

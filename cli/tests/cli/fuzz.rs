@@ -1,4 +1,4 @@
-//! `osier fuzz --engine jit` on a system with few resources.
+//! `osier fuzz`: its budgets, and `--engine jit` on a system with few resources.
 
 use crate::harness::{Ended, command, file, output, scratch};
 use std::fs;
@@ -86,4 +86,62 @@ fn a_removed_command_cannot_start_itself_again() {
     let ended = ended(gone).with_status(2);
     assert!(ended.stderr.contains("osier: cannot judge native code: cannot start "), "{ended:#?}");
     assert!(ended.stdout.contains("generated     0 programs"), "{ended:#?}");
+}
+
+/// A program that runs until its fuel of 2^32 instructions is spent, which takes minutes.
+fn endless(folder: &tempfile::TempDir) -> String {
+    let text = r#"(module (memory 1) (func (export "_start") (local i32)
+      (loop (i32.store (i32.const 8) (local.tee 0 (i32.add (local.get 0) (i32.const 3))))
+            (br 0))))"#;
+    file(folder, "endless.wasm", wat::parse_str(text).expect("a module"))
+}
+
+/// The figures of a command that prints JSON.
+fn document(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(&ended.stdout).expect("a document")
+}
+
+/// Before, the command ended when its longest program did.
+#[test]
+fn the_time_is_up_within_a_program_too() {
+    let folder = scratch();
+    let path = endless(&folder);
+    for engine in ["interp", "jit"] {
+        let args = ["fuzz", "--engine", engine, "--corpus", &path, "--time", "1"];
+        let args = [&args[..], &["--format", "json", "--jobs", "2"]].concat();
+        let ended = ended(command(&args)).with_status(0);
+        let document = document(&ended);
+        assert!(document["unfinished"].as_u64() >= Some(1), "{ended:#?}");
+        assert!(document["seconds"].as_f64() < Some(60.0), "{ended:#?}");
+        assert_eq!(document["generated"], serde_json::Value::Null, "a corpus alone was selected");
+    }
+}
+
+#[test]
+fn a_program_that_takes_too_long_fails_by_name() {
+    let folder = scratch();
+    let path = endless(&folder);
+    let args = ["fuzz", "--corpus", &path, "--case-time", "1", "--pipeline", "O1"];
+    let ended = ended(command(&args)).with_status(1);
+    let late = format!("took longer than --case-time: osier fuzz --corpus '{path}' --seed 0");
+    assert!(ended.stderr.contains(&late), "{ended:#?}");
+    assert!(ended.stderr.contains("1 program took longer than --case-time"), "{ended:#?}");
+}
+
+/// With a limit, the corpus is judged again and again, with other passes each time.
+#[test]
+fn a_corpus_alone_is_judged_until_the_limit() {
+    let folder = scratch();
+    let text = r#"(module (memory 1) (func (export "_start") (local i32)
+      (loop (i32.store (local.get 0) (i32.mul (local.get 0) (i32.load (i32.const 4))))
+            (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 4)))
+                               (i32.const 200))))))"#;
+    let path = file(&folder, "short.wasm", wat::parse_str(text).expect("a module"));
+    let args = ["fuzz", "--corpus", &path, "--transitions", "5000", "--format", "json"];
+    let ended = ended(command(&args)).with_status(0);
+    let document = document(&ended);
+    assert!(document["transitions"].as_u64() >= Some(5000), "{ended:#?}");
+    assert!(document["corpus"]["programs"].as_u64() > Some(2), "more than one round: {ended:#?}");
+    let passes = document["corpus"]["passes"].as_object().expect("passes by name");
+    assert!(passes.len() > 12, "further rounds draw their passes: {:?}", passes.keys());
 }

@@ -108,8 +108,13 @@ mod interrupted {
     /// The command begins with the default action of SIGINT. A process that a script starts in the
     /// background, and one under `nohup`, ignores the signal and passes that on to its children.
     fn interrupted(args: &[&str], ready: fn(u32) -> bool) -> Output {
+        signalled("INT", args, ready)
+    }
+
+    /// Like [`interrupted`], with another signal.
+    fn signalled(signal: &str, args: &[&str], ready: fn(u32) -> bool) -> Output {
         let mut command = Command::new("env");
-        command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_osier")]).args(args);
+        command.args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_osier")]).args(args);
         command.current_dir(root());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut running = Running::start(&mut command);
@@ -121,7 +126,8 @@ mod interrupted {
             assert!(started.elapsed() < DEADLINE, "the command is not ready for the signal");
             std::thread::sleep(Duration::from_millis(5));
         }
-        let sent = Command::new("kill").args(["-INT", &process.to_string()]).status();
+        let sent =
+            Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).status();
         assert!(sent.expect("there is a `kill`").success());
         running.output()
     }
@@ -165,6 +171,27 @@ mod interrupted {
             2,
             "nothing is left behind"
         );
+    }
+
+    /// A seed that marks the processes of one test.
+    const SEED: &str = "770077007700";
+
+    /// A service ends a job by SIGTERM, and children that run native code must not outlive it.
+    #[test]
+    fn a_fuzzer_ended_by_a_service_reports_its_figures_and_leaves_no_child() {
+        let args = ["fuzz", "--engine", "jit", "--time", "1000", "--jobs", "2", "--seed", SEED];
+        let args = [&args[..], &["--format", "json"]].concat();
+        let output = signalled("TERM", &args, listens);
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        let document: serde_json::Value =
+            serde_json::from_slice(&output.stdout).expect("a whole document");
+        assert_eq!(document["interrupted"], true);
+        let is_child = |process: &fs::DirEntry| {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == SEED.as_bytes())
+        };
+        let left = fs::read_dir("/proc").expect("processes").filter_map(Result::ok);
+        assert_eq!(left.filter(is_child).count(), 0, "children are left behind");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use osier::Limits;
 use osr::Level;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use verify::state_oracle::Policy;
 use wasm::wasi::Process;
 
@@ -19,36 +19,67 @@ const POLICY: Policy = Policy::Sampled { first: 16, one_in: 100 };
 /// The most instructions that a version of a program may execute in a run.
 const FUEL: u64 = 1 << 32;
 
-/// A program and a case that runs it. `CorpusPrograms` fills in the passes and the level later.
+/// A program of the corpus: read once, when its first case is due.
 pub(super) struct CorpusProgram {
     /// The program and its arguments in the form that `--corpus` accepts.
     pub(super) command: String,
-    pub(super) case: Case,
+    case: OnceLock<Case>,
 }
 
-/// Reads the programs that the values of `--corpus` name. All programs share the bytes of `stdin`
-/// as their standard input.
+impl CorpusProgram {
+    /// A case that runs the program. [`super::sources::CorpusPrograms`] fills in the passes and the
+    /// level.
+    ///
+    /// # Panics
+    /// If the program was not read.
+    pub(super) fn case(&self) -> Case {
+        self.case.get().expect("a program is read before its cases are drawn").clone()
+    }
+}
+
+/// The programs that the values of `--corpus` name, not read yet.
 ///
 /// # Errors
-/// If a file cannot be read or is not a program, or a folder contains no module.
-pub(super) fn programs(
-    arguments: &[String],
-    stdin: Option<&Path>,
-) -> Result<Vec<CorpusProgram>, CommandFailure> {
-    let bytes = stdin.map(input::read).transpose()?.map(|read| read.bytes).unwrap_or_default();
-    let stdin: Arc<[u8]> = bytes.into();
-    let mut programs = Vec::new();
+/// If a folder cannot be read or contains no module.
+pub(super) fn programs(arguments: &[String]) -> Result<Vec<CorpusProgram>, CommandFailure> {
+    let mut commands = Vec::new();
     for argument in arguments {
         match Path::new(argument).is_dir() {
             true => {
-                for file in modules(Path::new(argument))? {
-                    programs.push(program(&file.display().to_string(), &stdin)?);
-                }
+                let files = modules(Path::new(argument))?;
+                commands.extend(files.iter().map(|file| file.display().to_string()));
             }
-            false => programs.push(program(argument, &stdin)?),
+            false => commands.push(argument.clone()),
         }
     }
-    Ok(programs)
+    let program = |command| CorpusProgram { command, case: OnceLock::new() };
+    Ok(commands.into_iter().map(program).collect())
+}
+
+/// Reads programs. All share the bytes of one file as their standard input.
+pub(super) struct CorpusReader {
+    stdin: Arc<[u8]>,
+}
+
+impl CorpusReader {
+    /// # Errors
+    /// If the file for standard input cannot be read.
+    pub(super) fn new(stdin: Option<&Path>) -> Result<CorpusReader, CommandFailure> {
+        let bytes = stdin.map(input::read).transpose()?.map(|read| read.bytes).unwrap_or_default();
+        Ok(CorpusReader { stdin: bytes.into() })
+    }
+
+    /// Reads a program, unless it was read before.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is not a program.
+    pub(super) fn read(&self, program: &CorpusProgram) -> Result<(), CommandFailure> {
+        if program.case.get().is_none() {
+            // Nobody else reads it at the same time: programs are read before threads start.
+            let _ = program.case.set(case(&program.command, &self.stdin)?);
+        }
+        Ok(())
+    }
 }
 
 /// The paths of the `.wasm` files in a folder, sorted.
@@ -69,9 +100,9 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     }
 }
 
-/// Reads one program. `command` is the path of a file, or a path and arguments separated by blanks.
+/// The case of one program. `command` is the path of a file, or a path and arguments separated by blanks.
 /// A path that names an existing file wins, so a path may contain blanks.
-fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFailure> {
+fn case(command: &str, stdin: &Arc<[u8]>) -> Result<Case, CommandFailure> {
     let args: Vec<String> = match Path::new(command).is_file() {
         true => vec![command.to_owned()],
         false => command.split_whitespace().map(str::to_owned).collect(),
@@ -86,7 +117,7 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
             "{path}: _start must be a function with a body and no parameters"
         )));
     }
-    let case = Case {
+    Ok(Case {
         module,
         entry,
         arguments: vec![Vec::new()],
@@ -110,6 +141,5 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         stress_gc: false,
         nans: jit::Nans::default(),
         seed: 0,
-    };
-    Ok(CorpusProgram { command: command.to_owned(), case })
+    })
 }

@@ -1,7 +1,10 @@
-//! `osier fuzz`: runs the campaigns of the command, prints their figures, and reduces the first
-//! failure.
+//! `osier fuzz`: its options, and the steps of the command: run the campaigns, print their figures,
+//! reduce the first failure.
 
+mod apart;
+mod campaigns;
 mod corpus;
+mod failures;
 mod native;
 mod smith;
 mod sources;
@@ -13,34 +16,34 @@ use super::jobs::Jobs;
 use super::level;
 use super::nans::NansOption;
 use super::output::Output;
-use corpus::CorpusProgram;
-use fuzz::{
-    self, AddUp, CampaignLimits, CampaignOptions, Case, CaseSource, Figures, FuzzOracle, Results,
-    Stress, campaign, campaign_by,
-};
-use fuzz::{FuzzFailure, FuzzReport};
+use campaigns::{CampaignResults, CampaignSources, CampaignStop};
+use fuzz::{self, CampaignOptions, FuzzReport, Stress};
 use jit::Nans;
-use osier::schema;
+use native::CaseRange;
 use osr::Level;
 use passes::Pipeline;
-use smith::Smith;
-use sources::{CorpusPrograms, Generated};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
 
-/// Generated programs when the command sets no limit.
-const PROGRAMS: u64 = 1000;
-/// A campaign ends after this many programs with failures.
-const FAILURES: usize = 10;
-/// The interval between progress messages of a long campaign.
-const TELL_EVERY: Duration = Duration::from_secs(10);
+/// The longest time of one program that runs in the interpreter, in seconds. The longest program of
+/// the corpus takes a minute.
+const CASE_SECONDS: u64 = 600;
+/// The longest time for judging failures again and reducing, in seconds.
+const REDUCE_SECONDS: u32 = 60;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Stop after this many seconds
+    /// Stop after this many seconds, also within a program; a corpus alone is judged again and
+    /// again until then, with other seeds and passes
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     time: Option<u32>,
+    /// Longest time of one program: seconds [default: 600], or seconds of processor time with
+    /// --engine jit [default: 120]; a program that takes longer is left, and the command fails
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    case_time: Option<u32>,
+    /// Longest time for judging failing programs again and reducing the first
+    #[arg(long, value_name = "SECONDS", default_value_t = REDUCE_SECONDS)]
+    reduce_time: u32,
     /// Stop after this many generated programs [default: 1000 when no limit is given]
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
@@ -221,17 +224,13 @@ impl Args {
         }
     }
 
-    /// Whether the command generates programs: if a limit for generated programs is set, or if the
-    /// options select neither a corpus nor wasm-smith.
-    fn generates(&self) -> bool {
-        let limited = self.time.is_some() || self.programs.is_some() || self.transitions.is_some();
-        limited || (self.corpus.is_empty() && self.smith.is_none())
-    }
-
-    /// The largest number of programs to generate.
-    fn most_programs(&self) -> u64 {
-        let unlimited = self.time.is_some() || self.transitions.is_some();
-        self.programs.unwrap_or(if unlimited { u64::MAX } else { PROGRAMS })
+    /// The longest time of one case, in seconds.
+    fn case_seconds(&self) -> u64 {
+        let usual = match self.engine {
+            FuzzEngine::Interp => CASE_SECONDS,
+            FuzzEngine::Jit => native::CPU_SECONDS,
+        };
+        self.case_time.map_or(usual, u64::from)
     }
 }
 
@@ -242,7 +241,7 @@ impl Args {
 /// input is wrong, no child process can be started, or the user pressed Ctrl-C.
 pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     if args.native_case.is_some() {
-        return quietly(|| native::child_of_one(args.options().generated(args.seed)));
+        return quietly(|| apart::child_of_one(args.options().generated(args.seed)));
     }
     if args.nans.is_some() && args.engine == FuzzEngine::Interp {
         return Err(CommandFailure::input("--nans requires --engine jit"));
@@ -255,84 +254,73 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
             "--smith: this build has no wasm-smith; build with --features osier-cli/smith",
         ));
     }
-    let programs = corpus::programs(&args.corpus, args.stdin.as_deref())?;
-    if let Some(share) = &args.native_cases {
-        return quietly(|| as_child(&args, programs, share));
+    let sources = CampaignSources::new(&args)?;
+    if let Some(CaseRange { kind, cases }) = args.native_cases.clone() {
+        sources.read(&args, Some(cases.clone()))?;
+        let source = sources.source(kind).ok_or_else(|| CommandFailure::input("no such source"))?;
+        return quietly(|| native::child(&*source, cases, args.case_seconds()));
     }
-    let clock = CampaignStop {
-        started: Instant::now(),
-        interrupt: CtrlC::listen(),
-        broken: Mutex::default(),
-    };
-    let (parts, report) = quietly(|| {
-        let parts = CampaignResults::judged(&args, programs, &clock);
-        let report = parts.report(&args, &clock);
-        (parts, report)
+    sources.read(&args, None)?;
+    let stop = Arc::new(CampaignStop::new(CtrlC::listen()));
+    let (results, report) = quietly(|| {
+        let results = CampaignResults::judged(&args, &sources, &stop);
+        let report = results.report(&args, &sources, &stop);
+        (results, report)
     });
-    let interrupted = report.interrupted;
-    clock.interrupt.end();
+    stop.interrupt.end();
     let text = match args.format {
         OutputFormat::Json => json(&report),
-        OutputFormat::Text => parts.text(&report),
+        OutputFormat::Text => results.text(&report),
     };
     Output::Stdout.write(&text)?;
     tell_speed(&report);
-    let verdict = parts.verdict(&args, &report);
-    // Report the failures found so far before the error that ended the campaign.
-    if let Some(why) = clock.broken() {
-        if let Err(failure) = verdict {
-            failure.tell();
-        }
-        return Err(CommandFailure::Input(why));
-    }
-    match (interrupted, verdict) {
-        (false, verdict) => verdict,
-        (true, Ok(())) => Err(CommandFailure::Interrupted),
-        (true, Err(failure)) => {
-            failure.tell();
-            Err(CommandFailure::Interrupted)
-        }
-    }
+    ended(verdict(&args, &report), &report, stop.broken())
 }
 
-/// Judges a share of the cases and writes its results for the parent process.
-fn as_child(
-    args: &Args,
-    programs: Vec<CorpusProgram>,
-    share: &native::CaseRange,
+/// The end of the command. Failures found so far are reported before the error or the interrupt
+/// that ended the campaigns.
+fn ended(
+    verdict: Result<(), CommandFailure>,
+    report: &FuzzReport,
+    broken: Option<String>,
 ) -> Result<(), CommandFailure> {
-    let options = args.options();
-    let cases = share.cases.clone();
-    match share.kind {
-        SourceKind::Corpus => native::child(&CorpusPrograms::new(programs, &options), cases),
-        SourceKind::Smith => {
-            native::child(&Smith { options, modules: args.smith.unwrap_or(0) }, cases)
+    let early = match broken {
+        Some(why) => CommandFailure::Input(why),
+        None if report.interrupted => CommandFailure::Interrupted,
+        None => return verdict,
+    };
+    if let Err(failure) = verdict {
+        failure.tell();
+    }
+    Err(early)
+}
+
+/// Reports all failures. Fails if there are any, if a program took too long, or if `--floors` is
+/// set and a figure is below its floor.
+fn verdict(args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
+    for failure in &report.failures {
+        tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
+        if failure.reproduced == Some(false) {
+            tell("a second judgment of this program found nothing");
         }
-        SourceKind::Generated => native::child(&Generated { options }, cases),
+        if let Some(test) = &failure.test {
+            tell(&format!("as a test:\n{test}"));
+        }
     }
-}
-
-/// The events that end a campaign before its limits.
-struct CampaignStop {
-    started: Instant,
-    interrupt: CtrlC,
-    /// The error that keeps the command from judging further cases.
-    broken: Mutex<Option<String>>,
-}
-
-impl CampaignStop {
-    fn broken(&self) -> Option<String> {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    for command in &report.late {
+        tell(&format!("took longer than --case-time: {command}"));
     }
-
-    /// Ends the campaigns because of an error. Later errors do not replace the first.
-    fn end_broken(&self, why: String) {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-    }
-
-    /// Whether the campaigns must end before their limits.
-    fn is_over(&self) -> bool {
-        self.interrupt.is_raised() || self.broken().is_some()
+    let (failed, late) = (report.failures.len(), report.late.len());
+    let failure = |message: String| Err(CommandFailure::Program(message));
+    match (failed, late) {
+        (0, 0) if args.floors && !report.below_floors.is_empty() => {
+            failure(report.below_floors.join("; "))
+        }
+        (0, 0) => Ok(()),
+        (0, 1) => failure("1 program took longer than --case-time".to_owned()),
+        (0, late) => failure(format!("{late} programs took longer than --case-time")),
+        (1, _) => failure("1 program with findings".to_owned()),
+        (failed, _) => failure(format!("{failed} programs with findings")),
     }
 }
 
@@ -350,239 +338,6 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
     done.unwrap_or_else(|_| {
         panic!("bug in the fuzzer: {}", last.lock().unwrap_or_else(|e| e.into_inner()))
     })
-}
-
-/// The results of the campaigns of one command.
-struct CampaignResults {
-    /// With the command of each failure.
-    corpus: Option<(Results, Vec<String>)>,
-    smith: Option<Results>,
-    generated: Option<Results>,
-}
-
-impl CampaignResults {
-    /// Runs the campaigns one after another.
-    fn judged(args: &Args, programs: Vec<CorpusProgram>, clock: &CampaignStop) -> CampaignResults {
-        let options = args.options();
-        let corpus = (!programs.is_empty()).then(|| {
-            let source = CorpusPrograms::new(programs, &options);
-            let results = run(args, SourceKind::Corpus, &source, source.len(), u64::MAX, clock);
-            let commands =
-                results.failures.iter().map(|f| source.command(f.number).to_owned()).collect();
-            (results, commands)
-        });
-        let smith = args.smith.map(|modules| {
-            let source = Smith { options: options.clone(), modules };
-            run(args, SourceKind::Smith, &source, modules, u64::MAX, clock)
-        });
-        // Corpus and wasm-smith cases run in full; their transitions count against the limit for
-        // generated programs.
-        let spent = corpus.as_ref().map_or(0, |(results, _)| results.figures.transitions());
-        let spent = spent + smith.as_ref().map_or(0, |results| results.figures.transitions());
-        let left = args.transitions.map_or(u64::MAX, |most| most.saturating_sub(spent));
-        let source = Generated { options };
-        let generated = args
-            .generates()
-            .then(|| run(args, SourceKind::Generated, &source, args.most_programs(), left, clock));
-        CampaignResults { corpus, smith, generated }
-    }
-
-    fn results(&self) -> impl Iterator<Item = &Results> {
-        self.corpus.iter().map(|(results, _)| results).chain(&self.smith).chain(&self.generated)
-    }
-
-    fn figures(&self) -> Figures {
-        let mut all = Figures::default();
-        self.results().for_each(|results| all.add(&results.figures));
-        all
-    }
-
-    fn report(&self, args: &Args, clock: &CampaignStop) -> FuzzReport {
-        let all = self.figures();
-        let options = args.options();
-        FuzzReport {
-            schema: schema::SCHEMA,
-            seed: args.seed,
-            settings: options.to_string(),
-            jobs: args.jobs.count() as u64,
-            corpus: self.corpus.as_ref().map(|(results, _)| results.figures.clone()),
-            smith: self.smith.as_ref().map(|results| results.figures.clone()),
-            generated: self.generated.as_ref().map(|results| results.figures.clone()),
-            oracles: fuzz::by_oracle(&all),
-            below_floors: self.below_floors(options.nans),
-            failures: self.failures(args, &options, clock),
-            transitions: all.transitions(),
-            all,
-            interrupted: clock.interrupt.is_raised(),
-            seconds: clock.started.elapsed().as_secs_f64(),
-        }
-    }
-
-    /// The figures below their floors.
-    fn below_floors(&self, nans: Nans) -> Vec<String> {
-        let Some(results) = &self.generated else { return Vec::new() };
-        let mut below = results.figures.below_floors();
-        if nans == Nans::Platform {
-            below.extend(results.figures.below_nan_floor());
-        }
-        below
-    }
-
-    /// All failures, each with the command that reproduces it. The first one of generated programs
-    /// also gets a test.
-    fn failures(
-        &self,
-        args: &Args,
-        options: &CampaignOptions,
-        clock: &CampaignStop,
-    ) -> Vec<FuzzFailure> {
-        let mut failures = Vec::new();
-        let engine = if args.engine == FuzzEngine::Jit { " --engine jit" } else { "" };
-        if let Some((results, commands)) = &self.corpus {
-            let stdin = args
-                .stdin
-                .as_ref()
-                .map(|path| format!(" --stdin '{}'", path.display()))
-                .unwrap_or_default();
-            let rest = format!("--seed {}{stdin} {options}", options.seed);
-            for (failure, command) in results.failures.iter().zip(commands) {
-                failures.push(described(
-                    failure,
-                    format!("osier fuzz{engine} --corpus '{command}' {rest}"),
-                    None,
-                ));
-            }
-        }
-        for failure in self.smith.iter().flat_map(|r| &r.failures) {
-            let seed = options.seed.wrapping_add(failure.number);
-            failures.push(described(
-                failure,
-                format!("osier fuzz{engine} --seed {seed} --smith 1 {options}"),
-                None,
-            ));
-        }
-        for failure in self.generated.iter().flat_map(|r| &r.failures) {
-            let seed = options.seed.wrapping_add(failure.number);
-            let reproduce = format!("osier fuzz{engine} --seed {seed} --programs 1 {options}");
-            // Only the first failure becomes a test: reduction runs the oracles many times.
-            let as_it_is =
-                args.no_reduce || clock.is_over() || native::is_out_of_time(&failure.findings[0]);
-            let test = failures.is_empty().then(|| {
-                let case = options.generated(seed);
-                if as_it_is {
-                    fuzz::as_test(&case, &failure.findings[0], &reproduce)
-                } else {
-                    small_test(args.engine, case, failure, &reproduce, clock)
-                }
-            });
-            failures.push(described(failure, reproduce, test));
-        }
-        failures
-    }
-
-    fn text(&self, report: &FuzzReport) -> String {
-        let mut text =
-            format!("seed          {}\nsettings      {}\n", report.seed, report.settings);
-        for (title, results) in [
-            ("corpus", self.corpus.as_ref().map(|(r, _)| r)),
-            ("smith", self.smith.as_ref()),
-            ("generated", self.generated.as_ref()),
-        ] {
-            text += &results.map(|r| fuzz::text(title, &r.figures)).unwrap_or_default();
-        }
-        text + &fuzz::oracles_text(&self.figures())
-    }
-
-    /// Reports all failures. Fails if there are any, or if `--floors` is set and a figure is below
-    /// its floor.
-    fn verdict(&self, args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
-        for failure in &report.failures {
-            tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
-            if let Some(test) = &failure.test {
-                tell(&format!("as a test:\n{test}"));
-            }
-        }
-        if !report.failures.is_empty() {
-            return Err(CommandFailure::Program(format!(
-                "{} programs with findings",
-                report.failures.len()
-            )));
-        }
-        if args.floors && !report.below_floors.is_empty() {
-            return Err(CommandFailure::Program(report.below_floors.join("; ")));
-        }
-        Ok(())
-    }
-}
-
-/// Reduces the case of a failure and returns it as a test. If the campaigns end early, the test is
-/// the smallest case found so far.
-fn small_test(
-    engine: FuzzEngine,
-    case: Case,
-    failure: &fuzz::FailedCase,
-    origin: &str,
-    clock: &CampaignStop,
-) -> String {
-    let finding = &failure.findings[0];
-    tell("reducing the failing program");
-    let judge = |case: &Case| match engine {
-        FuzzEngine::Interp => fuzz::judge(case).findings,
-        FuzzEngine::Jit => native::judge_apart(case).unwrap_or_else(|error| {
-            clock.end_broken(native::no_process(&error));
-            Vec::new()
-        }),
-    };
-    // After the end no candidate shows the failure, so the reducer keeps its current case and stops
-    // soon.
-    let found =
-        |case: &Case| if clock.is_over() { None } else { judge(case).first().map(|f| f.oracle) };
-    let small = fuzz::reduce(&case, finding.oracle, &found);
-    let judged = judge(&small);
-    fuzz::as_test(&small, judged.first().unwrap_or(finding), origin)
-}
-
-fn described(failure: &fuzz::FailedCase, reproduce: String, test: Option<String>) -> FuzzFailure {
-    let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
-    let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
-    FuzzFailure { oracle, message, reproduce, test }
-}
-
-/// Runs one campaign within the limits of the command.
-fn run(
-    args: &Args,
-    kind: SourceKind,
-    source: &dyn CaseSource,
-    cases: u64,
-    transitions: u64,
-    clock: &CampaignStop,
-) -> Results {
-    let time = args.time.map(|seconds| Duration::from_secs(seconds.into()));
-    let stop = || clock.is_over() || time.is_some_and(|time| clock.started.elapsed() >= time);
-    let budget = CampaignLimits { cases, transitions, failures: FAILURES, stop: &stop };
-    let last = Mutex::new(Instant::now());
-    let say = |figures: &Figures| {
-        let mut last = last.lock().expect("telling does not panic");
-        if last.elapsed() >= TELL_EVERY {
-            *last = Instant::now();
-            tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
-        }
-    };
-    match args.engine {
-        FuzzEngine::Interp => campaign(source, args.jobs.count(), &budget, &say),
-        FuzzEngine::Jit => {
-            let judge = |numbers: std::ops::Range<u64>| {
-                let end = numbers.end.min(cases);
-                let (results, last, error) =
-                    native::batch(kind, numbers.start..end.max(numbers.start), &stop);
-                if let Some(error) = error {
-                    clock.end_broken(native::no_process(&error));
-                }
-                (results, last || end < numbers.end)
-            };
-            campaign_by(&judge, args.jobs.count(), &budget, &say)
-        }
-    }
 }
 
 /// Writes the speed to standard error. Times differ from run to run, so they stay out of the text

@@ -7,33 +7,37 @@
 //!
 //! A child that exhausts its processor time may run on a slow machine. Another child starts again
 //! with its last case. Only a case that exhausts the time alone is a finding ([`is_out_of_time`]).
+//!
+//! Others may kill a child: a machine out of memory does. Its last case gets another child. If that
+//! child is killed too, the command ends with an error: no program is to blame. When the campaign is
+//! over, the command kills its children itself.
 
 use super::SourceKind;
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::output::Output;
 use fuzz::{
-    self, AddUp, Case, CaseSource, Clock, Drawn, Figures, FuzzFinding, FuzzOracle, Judged,
-    NativeFigures, Results, World,
+    self, CaseEvent, CaseSource, Clock, Drawn, Figures, FuzzFinding, FuzzOracle, Judged,
+    NativeFigures,
 };
-use ir::text::{parse_module, print_module};
 use jit::process::{Resources, limit};
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::SIGXCPU;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU};
+use std::io::{self, BufRead, BufReader, Read};
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
-use verify::generate::CountingHost;
+use std::time::{Duration, Instant};
 
 /// Address space of a child in bytes: 256 GiB, since each guarded memory reserves 6 GiB.
 const ADDRESS_SPACE: u64 = 256 << 30;
-/// Processor time of a child in seconds. A case takes some hundredths of a second.
-const CPU_SECONDS: u64 = 120;
-/// Processor time in seconds for one case that the reducer tries.
-const REDUCE_CPU_SECONDS: u64 = 10;
+/// Processor time of a child in seconds without `--case-time`. A case takes some hundredths of a
+/// second.
+pub(super) const CPU_SECONDS: u64 = 120;
+/// The interval at which the command looks whether the campaign is over.
+pub(super) const POLL: Duration = Duration::from_millis(20);
 /// Stack of the judging thread in bytes. Recursion in native code takes more stack than in the
 /// interpreter.
 const STACK: usize = 64 << 20;
@@ -65,7 +69,7 @@ impl std::str::FromStr for CaseRange {
 
 /// A line on the standard output of a child, as JSON.
 #[derive(Serialize, Deserialize)]
-enum ChildLine {
+pub(super) enum ChildLine {
     /// The child begins the case with this number.
     Begin(u64),
     /// The child has judged the case of the last `Begin`.
@@ -78,17 +82,17 @@ enum ChildLine {
 
 /// The results of one case.
 #[derive(Serialize, Deserialize)]
-struct CaseResult {
+pub(super) struct CaseResult {
     /// The figures that do not count findings or native code.
     figures: Figures,
     native: NativeFigures,
     /// [`NativeFigures::unguarded`], which the document leaves out.
     unguarded: u64,
-    findings: Vec<FuzzFinding>,
+    pub(super) findings: Vec<FuzzFinding>,
 }
 
 impl CaseResult {
-    fn of(judged: Judged) -> CaseResult {
+    pub(super) fn of(judged: Judged) -> CaseResult {
         let Judged { figures, findings } = judged;
         let native = figures.native;
         CaseResult { figures, native, unguarded: native.unguarded, findings }
@@ -104,7 +108,7 @@ impl CaseResult {
     }
 }
 
-fn clock() -> Clock {
+pub(super) fn clock() -> Clock {
     let started = Instant::now();
     Arc::new(move || started.elapsed())
 }
@@ -113,7 +117,7 @@ fn clock() -> Clock {
 ///
 /// # Errors
 /// If the process cannot be limited or the thread cannot be started.
-fn within_limits<T: Send>(
+pub(super) fn within_limits<T: Send>(
     cpu_seconds: u64,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, CommandFailure> {
@@ -135,9 +139,13 @@ fn within_limits<T: Send>(
 ///
 /// # Errors
 /// If the process cannot be limited, a thread cannot be started, or standard output is closed.
-pub(super) fn child(source: &dyn CaseSource, cases: Range<u64>) -> Result<(), CommandFailure> {
+pub(super) fn child(
+    source: &dyn CaseSource,
+    cases: Range<u64>,
+    cpu_seconds: u64,
+) -> Result<(), CommandFailure> {
     let clock = clock();
-    within_limits(CPU_SECONDS, || {
+    within_limits(cpu_seconds, || {
         for number in cases {
             let line = match source.case(number) {
                 Drawn::End => return write(&ChildLine::End),
@@ -153,14 +161,14 @@ pub(super) fn child(source: &dyn CaseSource, cases: Range<u64>) -> Result<(), Co
     })?
 }
 
-fn write(line: &ChildLine) -> Result<(), CommandFailure> {
+pub(super) fn write(line: &ChildLine) -> Result<(), CommandFailure> {
     let text = serde_json::to_string(line).expect("lines have a JSON form") + "\n";
     Output::Stdout.write(&text)
 }
 
 /// Starts this executable again with the options of this process and one more. Standard output and
 /// standard error of the child are pipes.
-fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
+pub(super) fn again(option: &str, value: &str, input: Stdio) -> io::Result<Child> {
     let own = std::env::current_exe()?;
     let mut command = Command::new(&own);
     command.args(std::env::args_os().skip(1)).args([option, value]);
@@ -176,52 +184,92 @@ pub(super) fn no_process(error: &io::Error) -> String {
     format!("cannot judge native code: {error}")
 }
 
-/// Judges cases in children. Returns the results, whether the source ended within `cases`, and the
-/// error that kept the remaining cases from being judged, if any.
-pub(super) fn batch(
-    kind: SourceKind,
-    cases: Range<u64>,
-    stop: &dyn Fn() -> bool,
-) -> (Results, bool, Option<io::Error>) {
-    batch_by(kind, cases, stop, &mut one_child)
+/// A batch of cases in children, with what the campaign and the children share.
+pub(super) struct NativeBatch<'a> {
+    /// Whether the campaign is over.
+    pub(super) stop: &'a dyn Fn() -> bool,
+    /// Called when others have killed a child.
+    pub(super) killed: &'a dyn Fn(),
 }
 
-fn batch_by(
-    kind: SourceKind,
-    cases: Range<u64>,
-    stop: &dyn Fn() -> bool,
-    one_child: &mut dyn FnMut(&CaseRange, &mut Results) -> io::Result<ChildEnd>,
-) -> (Results, bool, Option<io::Error>) {
-    let mut results = Results::default();
-    let mut next = cases.start;
-    while next < cases.end && !stop() {
-        let share = CaseRange { kind, cases: next..cases.end };
-        let (at, how) = match one_child(&share, &mut results) {
-            Ok(ChildEnd::Done) => return (results, false, None),
-            Ok(ChildEnd::Source) => return (results, true, None),
-            // Earlier cases of this child may have used most of the time. The case gets a child of
-            // its own.
-            Ok(ChildEnd::OutOfTime(at)) if at > next => {
-                next = at;
-                continue;
-            }
-            Ok(ChildEnd::OutOfTime(at)) => (at, out_of_time()),
-            Ok(ChildEnd::Died(at, how)) => (at, how),
-            Err(error) => return (results, false, Some(error)),
-        };
-        // Ctrl-C signals the whole process group, so children die, too. Their deaths are not
-        // findings.
-        if !stop() {
-            let finding =
-                FuzzFinding { oracle: FuzzOracle::Native, versions: [0, 1], message: how };
-            results.figures.programs += 1;
-            results.figures.count_finding(FuzzOracle::Native);
-            results.failures.push(fuzz::FailedCase { number: at, findings: vec![finding] });
-            next = at + 1;
-        }
+impl NativeBatch<'_> {
+    /// Judges cases in children. Returns whether the source ended within `cases`.
+    ///
+    /// # Errors
+    /// If no child can be started or read, or others killed two children in the same case.
+    pub(super) fn judge(
+        &self,
+        kind: SourceKind,
+        cases: Range<u64>,
+        event: &mut dyn FnMut(CaseEvent) -> bool,
+    ) -> io::Result<bool> {
+        self.judge_by(kind, cases, event, &mut one_child)
     }
-    (results, false, None)
+
+    fn judge_by(
+        &self,
+        kind: SourceKind,
+        cases: Range<u64>,
+        event: &mut dyn FnMut(CaseEvent) -> bool,
+        one_child: &mut ChildRunner<'_>,
+    ) -> io::Result<bool> {
+        let mut next = cases.start;
+        // The case in which others have killed a child.
+        let mut killed = None;
+        while next < cases.end && !(self.stop)() {
+            let share = CaseRange { kind, cases: next..cases.end };
+            let (at, how) = match one_child(&share, self.stop, event)? {
+                ChildEnd::Done => return Ok(false),
+                ChildEnd::Source => return Ok(true),
+                ChildEnd::Stopped => {
+                    event(CaseEvent::Unfinished);
+                    return Ok(false);
+                }
+                // Earlier cases of this child may have used most of the time. The case gets a child
+                // of its own.
+                ChildEnd::OutOfTime(at) if at > next => {
+                    next = at;
+                    continue;
+                }
+                ChildEnd::OutOfTime(at) => (at, out_of_time()),
+                ChildEnd::Killed(at, how) if killed == Some(at) => return Err(killed_twice(&how)),
+                ChildEnd::Killed(at, _) => {
+                    (self.killed)();
+                    killed = Some(at);
+                    next = at;
+                    continue;
+                }
+                ChildEnd::Died(at, how) => (at, how),
+            };
+            // Ctrl-C signals the whole process group, so children die, too. Their deaths are not
+            // findings.
+            if !(self.stop)() {
+                event(CaseEvent::Judged(Box::new(dead(how))));
+                next = at + 1;
+            }
+        }
+        Ok(false)
+    }
 }
+
+/// The judgment of a case whose child died.
+pub(super) fn dead(message: String) -> Judged {
+    let mut figures = Figures { programs: 1, ..Figures::default() };
+    figures.count_finding(FuzzOracle::Native);
+    let finding = FuzzFinding { oracle: FuzzOracle::Native, versions: [0, 1], message };
+    Judged { figures, findings: vec![finding] }
+}
+
+/// The error of a case in which others killed the child and the next child. It is no finding.
+fn killed_twice(how: &str) -> io::Error {
+    io::Error::other(format!(
+        "killed twice in the same program, perhaps for lack of memory:\n{how}"
+    ))
+}
+
+/// Runs one child: with its cases, whether to stop, and the receiver of its events.
+type ChildRunner<'a> = dyn FnMut(&CaseRange, &dyn Fn() -> bool, &mut dyn FnMut(CaseEvent) -> bool) -> io::Result<ChildEnd>
+    + 'a;
 
 /// The end of a child.
 #[derive(Debug)]
@@ -232,14 +280,21 @@ enum ChildEnd {
     Source,
     /// The child died in this case, for this reason.
     Died(u64, String),
+    /// Others killed the child in this case.
+    Killed(u64, String),
     /// The child exhausted its processor time in this case.
     OutOfTime(u64),
+    /// The campaign was over in the midst of a case, and the command killed the child.
+    Stopped,
 }
 
+/// Signals by which others end a process: a system out of memory, an administrator, a terminal.
+const FROM_OUTSIDE: [i32; 4] = [SIGKILL, SIGTERM, SIGINT, SIGHUP];
+
 fn out_of_time() -> String {
-    format!(
-        "  the process that ran native code used {CPU_SECONDS} seconds of processor time for this program alone: the code may not terminate, or the machine is very slow"
-    )
+    "  the process that ran native code used up --case-time for this program alone: the code may \
+     not terminate, or the machine is very slow"
+        .to_owned()
 }
 
 /// Whether a finding is a case that exhausted its processor time. The command does not reduce such
@@ -248,31 +303,52 @@ pub(super) fn is_out_of_time(finding: &FuzzFinding) -> bool {
     finding.message == out_of_time()
 }
 
-fn one_child(share: &CaseRange, results: &mut Results) -> io::Result<ChildEnd> {
+fn one_child(
+    share: &CaseRange,
+    stop: &dyn Fn() -> bool,
+    event: &mut dyn FnMut(CaseEvent) -> bool,
+) -> io::Result<ChildEnd> {
     let mut child = again("--native-cases", &share.to_string(), Stdio::null())?;
     let errors = drain(&mut child);
-    let output = child.stdout.take().expect("it is piped");
+    let lines = lines_of(&mut child);
     let mut at = share.cases.start;
-    let mut ended = false;
-    for line in BufReader::new(output).split(b'\n') {
+    let (mut ended, mut stopped) = (false, false);
+    while !stopped {
+        let line = match lines.recv_timeout(POLL) {
+            Ok(line) => line?,
+            Err(RecvTimeoutError::Timeout) => {
+                stopped = stop();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         // The child died while writing this line, or stray writes of wrong code corrupted it.
-        let Ok(line) = serde_json::from_slice::<ChildLine>(&line?) else { break };
-        match line {
-            ChildLine::Begin(number) => at = number,
+        let Ok(line) = serde_json::from_slice::<ChildLine>(&line) else { break };
+        let goes_on = match line {
+            ChildLine::Begin(number) => {
+                at = number;
+                event(CaseEvent::Begun(number))
+            }
             ChildLine::Refused(number) => {
-                results.figures.refused += 1;
                 at = number + 1;
+                event(CaseEvent::Refused)
             }
-            ChildLine::End => ended = true,
+            ChildLine::End => {
+                ended = true;
+                true
+            }
             ChildLine::Done(done) => {
-                let Judged { figures, findings } = done.judged();
-                results.figures.add(&figures);
-                if !findings.is_empty() {
-                    results.failures.push(fuzz::FailedCase { number: at, findings });
-                }
                 at += 1;
+                event(CaseEvent::Judged(Box::new(done.judged())))
             }
-        }
+        };
+        stopped = !goes_on;
+    }
+    if stopped {
+        // The child may have ended by itself meanwhile.
+        let _ = child.kill();
+        finish(child, errors)?;
+        return Ok(ChildEnd::Stopped);
     }
     let (status, said) = finish(child, errors)?;
     // A child that exits early with success must not pass as done: `at` then lies before the end.
@@ -280,14 +356,30 @@ fn one_child(share: &CaseRange, results: &mut Results) -> io::Result<ChildEnd> {
         (true, _) if ended => ChildEnd::Source,
         (true, true) => ChildEnd::Done,
         _ if ran_out_of_time(status) => ChildEnd::OutOfTime(at),
+        _ if was_killed(status) => ChildEnd::Killed(at, death(status, &said)),
         _ => ChildEnd::Died(at, death(status, &said)),
     })
+}
+
+/// Reads the lines of a child in a thread, so that the command can look at its limits meanwhile.
+pub(super) fn lines_of(child: &mut Child) -> Receiver<io::Result<Vec<u8>>> {
+    let output = child.stdout.take().expect("it is piped");
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n') {
+            // After the end of the campaign nobody receives any more.
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    lines
 }
 
 /// Reads the standard error of a child in a thread, concurrently with the reader of the results. A
 /// child can write more messages than the pipe holds, such as backtraces of several panics. Without
 /// a reader it would block, and its parent would wait for the next line forever.
-fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
+pub(super) fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     let mut errors = child.stderr.take().expect("it is piped");
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -295,7 +387,7 @@ fn drain(child: &mut Child) -> JoinHandle<io::Result<Vec<u8>>> {
     })
 }
 
-fn finish(
+pub(super) fn finish(
     mut child: Child,
     errors: JoinHandle<io::Result<Vec<u8>>>,
 ) -> io::Result<(ExitStatus, String)> {
@@ -303,112 +395,20 @@ fn finish(
     Ok((child.wait()?, String::from_utf8_lossy(&said).into_owned()))
 }
 
+/// Whether others killed the process.
+pub(super) fn was_killed(status: ExitStatus) -> bool {
+    status.signal().is_some_and(|signal| FROM_OUTSIDE.contains(&signal))
+}
+
 /// Whether the limit on processor time ended the process.
-fn ran_out_of_time(status: ExitStatus) -> bool {
+pub(super) fn ran_out_of_time(status: ExitStatus) -> bool {
     status.signal() == Some(SIGXCPU)
 }
 
-fn death(status: ExitStatus, said: &str) -> String {
+pub(super) fn death(status: ExitStatus, said: &str) -> String {
     let last =
         said.lines().last().map(|line| format!("; last message: {line}")).unwrap_or_default();
     format!("  the process that ran native code ended with {status}{last}")
-}
-
-/// A case as the parent sends it to a child on standard input.
-#[derive(Serialize, Deserialize)]
-struct Sent {
-    module: String,
-    entry: String,
-    arguments: Vec<Vec<u64>>,
-    fuel: u64,
-    steps: Vec<Vec<String>>,
-    level: String,
-    seed: u64,
-}
-
-impl Sent {
-    fn of(case: &Case) -> Sent {
-        let names = |passes: &Vec<passes::registry::StaticPass>| {
-            passes.iter().map(|p| p.name().to_owned()).collect()
-        };
-        Sent {
-            module: print_module(&case.module).to_string(),
-            entry: case.module.funcs[case.entry].name.clone(),
-            arguments: case.arguments.clone(),
-            fuel: case.fuel,
-            steps: case.steps.iter().map(names).collect(),
-            level: case.level.name().to_owned(),
-            seed: case.seed,
-        }
-    }
-
-    fn case(self, like: Case) -> Option<Case> {
-        let module = parse_module(&self.module).ok()?;
-        let entry = module.func_named(&self.entry)?;
-        let named = |name: &String| {
-            passes::registry::PASSES.iter().copied().find(|pass| pass.name() == name)
-        };
-        let steps = self
-            .steps
-            .iter()
-            .map(|step| step.iter().map(named).collect())
-            .collect::<Option<Vec<_>>>()?;
-        let level = osr::Level::from_name(&self.level)?;
-        let Sent { arguments, fuel, seed, .. } = self;
-        Some(Case {
-            module,
-            entry,
-            arguments,
-            fuel,
-            world: World::Counting(CountingHost::default()),
-            steps,
-            level,
-            seed,
-            ..like
-        })
-    }
-}
-
-/// The work of a child that judges one case of the reducer: reads the case, judges it, and writes
-/// one line.
-///
-/// # Errors
-/// If standard input does not hold a case, or as [`child`].
-pub(super) fn child_of_one(like: Case) -> Result<(), CommandFailure> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(CommandFailure::input)?;
-    let sent: Sent = serde_json::from_str(&text).map_err(CommandFailure::input)?;
-    let case = sent.case(like).ok_or_else(|| CommandFailure::input("not a case"))?;
-    let judged = within_limits(REDUCE_CPU_SECONDS, || fuzz::judge_native(&case, &clock()))?;
-    write(&ChildLine::Done(Box::new(CaseResult::of(judged))))
-}
-
-/// Judges one case in a child. A child that exhausts its time yields no findings, so the reducer
-/// discards such a candidate.
-///
-/// # Errors
-/// If the child cannot be started or its output cannot be read.
-pub(super) fn judge_apart(case: &Case) -> io::Result<Vec<FuzzFinding>> {
-    let mut child = again("--native-case", "-", Stdio::piped())?;
-    let errors = drain(&mut child);
-    let mut input = child.stdin.take().expect("it is piped");
-    // The child may have died already. Its exit status reports that below.
-    let _ = input.write_all(
-        serde_json::to_string(&Sent::of(case)).expect("a case has a JSON form").as_bytes(),
-    );
-    drop(input);
-    let mut text = Vec::new();
-    child.stdout.take().expect("it is piped").read_to_end(&mut text)?;
-    let (status, said) = finish(child, errors)?;
-    Ok(match serde_json::from_slice(&text) {
-        Ok(ChildLine::Done(done)) if status.success() => done.findings,
-        _ if ran_out_of_time(status) => Vec::new(),
-        _ => vec![FuzzFinding {
-            oracle: FuzzOracle::Native,
-            versions: [0, 1],
-            message: death(status, &said),
-        }],
-    })
 }
 
 #[cfg(test)]
@@ -416,19 +416,35 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Judges eight cases with children that end in the given ways, one after another. Returns the
-    /// share of each child and the results of the batch.
-    fn judged(
-        ends: Vec<io::Result<ChildEnd>>,
-    ) -> (Vec<Range<u64>>, Results, bool, Option<io::Error>) {
-        let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
-        let mut child = |share: &CaseRange, _: &mut Results| {
-            shares.push(share.cases.clone());
-            ends.next().expect("no child more than that")
+    /// The batch of [`judged`].
+    struct JudgedBatch {
+        /// The share of each child.
+        shares: Vec<Range<u64>>,
+        /// The findings of cases whose children died.
+        findings: Vec<FuzzFinding>,
+        killed: u32,
+        last: io::Result<bool>,
+    }
+
+    /// Judges eight cases with children that end in the given ways, one after another.
+    fn judged(ends: Vec<io::Result<ChildEnd>>) -> JudgedBatch {
+        let (mut ends, mut shares, mut findings) = (ends.into_iter(), Vec::new(), Vec::new());
+        let mut child =
+            |share: &CaseRange, _: &dyn Fn() -> bool, _: &mut dyn FnMut(CaseEvent) -> bool| {
+                shares.push(share.cases.clone());
+                ends.next().expect("no child more than that")
+            };
+        let mut event = |event: CaseEvent| {
+            if let CaseEvent::Judged(judged) = event {
+                findings.extend(judged.findings);
+            }
+            true
         };
-        let (results, last, error) = batch_by(SourceKind::Generated, 8..16, &|| false, &mut child);
+        let killed = std::cell::Cell::new(0);
+        let batch = NativeBatch { stop: &|| false, killed: &|| killed.set(killed.get() + 1) };
+        let last = batch.judge_by(SourceKind::Generated, 8..16, &mut event, &mut child);
         assert!(ends.next().is_none(), "a child for every end");
-        (shares, results, last, error)
+        JudgedBatch { shares, findings, killed: killed.get(), last }
     }
 
     /// If a limit ends all runs of a case, it has no native runs, but still counts of compiled
@@ -458,14 +474,21 @@ mod tests {
         }
     }
 
+    fn died(at: u64) -> io::Result<ChildEnd> {
+        Ok(ChildEnd::Died(at, "so".to_owned()))
+    }
+
+    fn killed(at: u64) -> io::Result<ChildEnd> {
+        Ok(ChildEnd::Killed(at, "so".to_owned()))
+    }
+
     #[test]
     fn a_dead_child_is_a_finding_and_another_child_takes_the_next_case() {
-        let (shares, results, last, error) =
-            judged(vec![Ok(ChildEnd::Died(10, "so".to_owned())), Ok(ChildEnd::Source)]);
-        assert_eq!(shares, [8..16, 11..16]);
-        assert!(last && error.is_none());
-        assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
-        assert!(!is_out_of_time(&results.failures[0].findings[0]));
+        let batch = judged(vec![died(10), Ok(ChildEnd::Source)]);
+        assert_eq!(batch.shares, [8..16, 11..16]);
+        assert!(batch.last.expect("no error"), "the source ended");
+        assert_eq!(batch.findings.len(), 1);
+        assert!(!is_out_of_time(&batch.findings[0]));
     }
 
     #[test]
@@ -476,11 +499,11 @@ mod tests {
             Ok(ChildEnd::OutOfTime(15)),
             Ok(ChildEnd::Done),
         ];
-        let (shares, results, _, error) = judged(ends);
-        assert_eq!(shares, [8..16, 10..16, 11..16, 15..16]);
-        assert!(error.is_none());
-        assert_eq!(results.failures.iter().map(|f| f.number).collect::<Vec<_>>(), [10]);
-        assert!(is_out_of_time(&results.failures[0].findings[0]));
+        let batch = judged(ends);
+        assert_eq!(batch.shares, [8..16, 10..16, 11..16, 15..16]);
+        assert!(!batch.last.expect("no error"));
+        assert_eq!(batch.findings.len(), 1);
+        assert!(is_out_of_time(&batch.findings[0]));
         // Raw statuses have the encoding of `wait`: the low bits are the signal that ended the
         // process.
         assert!(
@@ -490,12 +513,23 @@ mod tests {
     }
 
     #[test]
+    fn a_child_killed_by_others_is_no_finding_and_its_case_is_judged_again() {
+        let batch = judged(vec![killed(10), killed(12), Ok(ChildEnd::Done)]);
+        assert_eq!(batch.shares, [8..16, 10..16, 12..16]);
+        assert!(batch.findings.is_empty() && batch.last.is_ok());
+        assert_eq!(batch.killed, 2);
+        let batch = judged(vec![killed(10), killed(10)]);
+        assert!(batch.findings.is_empty());
+        let error = batch.last.expect_err("nobody judged the case");
+        assert!(error.to_string().starts_with("killed twice in the same program"), "{error}");
+    }
+
+    #[test]
     fn a_child_that_cannot_start_is_no_finding() {
         let refused = io::Error::from(io::ErrorKind::NotFound);
-        let (shares, results, last, error) =
-            judged(vec![Ok(ChildEnd::Died(8, "so".to_owned())), Err(refused)]);
-        assert_eq!(shares, [8..16, 9..16]);
-        assert!(!last && error.is_some_and(|e| e.kind() == io::ErrorKind::NotFound));
-        assert_eq!(results.failures.len(), 1);
+        let batch = judged(vec![died(8), Err(refused)]);
+        assert_eq!(batch.shares, [8..16, 9..16]);
+        assert_eq!(batch.last.expect_err("no child").kind(), io::ErrorKind::NotFound);
+        assert_eq!(batch.findings.len(), 1);
     }
 }

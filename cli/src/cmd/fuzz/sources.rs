@@ -1,9 +1,11 @@
 //! The sources of cases that the command line selects: generated programs and the corpus.
 
-use super::corpus::CorpusProgram;
+use super::corpus::{CorpusProgram, CorpusReader};
+use crate::cmd::failure::CommandFailure;
 use fuzz::{CampaignOptions, Case, CaseSource, Drawn};
 use osr::Level;
 use passes::registry::StaticPass;
+use std::ops::Range;
 
 /// Generated programs. Case `n` uses the seed of the options plus `n`.
 pub(super) struct Generated {
@@ -16,18 +18,34 @@ impl CaseSource for Generated {
     }
 }
 
-/// WebAssembly programs, each with every selected pipeline and level.
+/// WebAssembly programs, each with every selected pipeline and level: one *round* of cases. With a
+/// limit on time or transitions, further rounds follow, each with the next seed. Without selected
+/// pipelines, the seed draws those of the further rounds.
 pub(super) struct CorpusPrograms {
     programs: Vec<CorpusProgram>,
     pipelines: Vec<Vec<StaticPass>>,
     levels: Vec<Level>,
     options: CampaignOptions,
+    /// Whether further rounds follow the first.
+    repeats: bool,
+}
+
+/// The place of a case among the programs of the corpus.
+struct CorpusPlace {
+    program: usize,
+    pipeline: usize,
+    level: usize,
+    round: u64,
 }
 
 impl CorpusPrograms {
     /// Creates a source. Without pipelines in the options it uses `O1` and `canonical`; without
     /// levels it uses `avail`, the highest.
-    pub(super) fn new(programs: Vec<CorpusProgram>, options: &CampaignOptions) -> CorpusPrograms {
+    pub(super) fn new(
+        programs: Vec<CorpusProgram>,
+        options: &CampaignOptions,
+        repeats: bool,
+    ) -> CorpusPrograms {
         let named =
             |name| passes::parse(name).expect("a pipeline of the registry").passes().to_vec();
         let pipelines = match options.pipelines.as_slice() {
@@ -36,24 +54,60 @@ impl CorpusPrograms {
         };
         let levels =
             if options.levels.is_empty() { vec![Level::Avail] } else { options.levels.clone() };
-        CorpusPrograms { programs, pipelines, levels, options: options.clone() }
+        CorpusPrograms { programs, pipelines, levels, options: options.clone(), repeats }
     }
 
-    /// The number of cases: programs times pipelines times levels.
-    pub(super) fn len(&self) -> u64 {
+    /// The number of cases of a round: programs times pipelines times levels.
+    fn round(&self) -> u64 {
         (self.programs.len() * self.pipelines.len() * self.levels.len()) as u64
+    }
+
+    /// The number of cases.
+    pub(super) fn len(&self) -> u64 {
+        if self.repeats { u64::MAX } else { self.round() }
+    }
+
+    /// Reads the programs of all cases, or of these. A case has to be read before it is drawn.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not a program.
+    pub(super) fn read(
+        &self,
+        cases: Option<Range<u64>>,
+        reader: &CorpusReader,
+    ) -> Result<(), CommandFailure> {
+        match cases {
+            None => self.programs.iter().try_for_each(|program| reader.read(program)),
+            Some(cases) => cases
+                .take_while(|number| *number < self.len())
+                .try_for_each(|number| reader.read(&self.programs[self.place(number).program])),
+        }
     }
 
     /// The program of a case and its arguments, in the form that `--corpus` accepts.
     pub(super) fn command(&self, number: u64) -> &str {
-        &self.programs[self.place(number).0].command
+        &self.programs[self.place(number).program].command
     }
 
-    /// The indices of the program, the pipeline and the level of a case. The level varies fastest.
-    fn place(&self, number: u64) -> (usize, usize, usize) {
-        let (number, levels) = (number as usize, self.levels.len());
-        let (rest, level) = (number / levels, number % levels);
-        (rest / self.pipelines.len(), rest % self.pipelines.len(), level)
+    /// The options under which the program alone is this case.
+    pub(super) fn options(&self, number: u64) -> CampaignOptions {
+        let place = self.place(number);
+        let seed = self.options.seed.wrapping_add(place.round);
+        let is_drawn = place.round > 0 && self.options.pipelines.is_empty();
+        let pipeline = match is_drawn {
+            true => CampaignOptions { seed, ..self.options.clone() }.drawn_passes(seed),
+            false => self.pipelines[place.pipeline].clone(),
+        };
+        let levels = vec![self.levels[place.level]];
+        CampaignOptions { seed, pipelines: vec![pipeline], levels, ..self.options.clone() }
+    }
+
+    /// The level varies fastest.
+    fn place(&self, number: u64) -> CorpusPlace {
+        let (round, number) = (number / self.round(), (number % self.round()) as usize);
+        let (rest, level) = (number / self.levels.len(), number % self.levels.len());
+        let (program, pipeline) = (rest / self.pipelines.len(), rest % self.pipelines.len());
+        CorpusPlace { program, pipeline, level, round }
     }
 }
 
@@ -62,26 +116,25 @@ impl CaseSource for CorpusPrograms {
         if number >= self.len() {
             return Drawn::End;
         }
-        let (program, pipeline, level) = self.place(number);
-        let program = &self.programs[program];
-        let steps = self.options.steps(self.options.seed, &self.pipelines[pipeline]);
+        let program = &self.programs[self.place(number).program];
+        let options = self.options(number);
         let case = Case {
-            steps,
-            level: self.levels[level],
-            going_on: self.options.going_on,
-            certificates: self.options.certificates,
-            chains: self.options.chains,
-            stress: self.options.stress,
-            assumptions: self.options.assumptions,
-            only_speculation: self.options.only_speculation,
+            steps: options.steps(options.seed, &options.pipelines[0]),
+            level: options.levels[0],
+            going_on: options.going_on,
+            certificates: options.certificates,
+            chains: options.chains,
+            stress: options.stress,
+            assumptions: options.assumptions,
+            only_speculation: options.only_speculation,
             // The inlining oracle looks at each instruction, and programs execute many.
-            inlining: self.options.only_inlining,
-            only_inlining: self.options.only_inlining,
-            only_exits: self.options.only_exits,
-            stress_gc: self.options.stress_gc,
-            nans: self.options.nans,
-            seed: self.options.seed,
-            ..program.case.clone()
+            inlining: options.only_inlining,
+            only_inlining: options.only_inlining,
+            only_exits: options.only_exits,
+            stress_gc: options.stress_gc,
+            nans: options.nans,
+            seed: options.seed,
+            ..program.case()
         };
         Drawn::Case(Box::new(case))
     }

@@ -1,0 +1,326 @@
+//! The campaigns of one command, one after another, and their figures.
+
+use super::corpus::{self, CorpusReader};
+use super::failures::failures;
+use super::native::{self, NativeBatch};
+use super::smith::Smith;
+use super::sources::{CorpusPrograms, Generated};
+use super::{Args, FuzzEngine, SourceKind};
+use crate::cmd::failure::{CommandFailure, tell};
+use crate::cmd::interrupt::CtrlC;
+use fuzz::{
+    AddUp, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, Figures, FuzzReport,
+    Results, campaign, campaign_by,
+};
+use jit::Nans;
+use osier::schema;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Generated programs when the command sets no limit.
+const PROGRAMS: u64 = 1000;
+/// A campaign ends after this many programs with failures.
+const FAILURES: usize = 10;
+/// The cases of a batch. A program of the corpus takes long, so a thread takes one at a time.
+const BATCH: u64 = 8;
+/// The interval between progress messages of a long campaign.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// The events that end a campaign before its limits, and what happened to its processes.
+pub(super) struct CampaignStop {
+    started: Instant,
+    pub(super) interrupt: CtrlC,
+    /// The error that keeps the command from judging further cases.
+    broken: Mutex<Option<String>>,
+    /// The number of children that others killed.
+    killed: AtomicU64,
+}
+
+impl CampaignStop {
+    pub(super) fn new(interrupt: CtrlC) -> CampaignStop {
+        let (broken, killed) = (Mutex::default(), AtomicU64::new(0));
+        CampaignStop { started: Instant::now(), interrupt, broken, killed }
+    }
+
+    pub(super) fn broken(&self) -> Option<String> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the campaigns because of an error. Later errors do not replace the first.
+    pub(super) fn end_broken(&self, why: String) {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    }
+
+    /// Whether the campaigns must end before their limits.
+    pub(super) fn is_over(&self) -> bool {
+        self.interrupt.is_raised() || self.broken().is_some()
+    }
+
+    fn count_killed(&self) {
+        self.killed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The sources of cases that the options select.
+pub(super) struct CampaignSources {
+    pub(super) corpus: Option<Arc<CorpusPrograms>>,
+    pub(super) smith: Option<Arc<Smith>>,
+    pub(super) generated: Arc<Generated>,
+}
+
+impl CampaignSources {
+    /// # Errors
+    /// If a folder cannot be read.
+    pub(super) fn new(args: &Args) -> Result<CampaignSources, CommandFailure> {
+        let options = args.options();
+        let programs = corpus::programs(&args.corpus)?;
+        let corpus = (!programs.is_empty())
+            .then(|| Arc::new(CorpusPrograms::new(programs, &options, args.repeats_corpus())));
+        let smith = args.smith.map(|modules| Arc::new(Smith { options: options.clone(), modules }));
+        Ok(CampaignSources { corpus, smith, generated: Arc::new(Generated { options }) })
+    }
+
+    /// Reads the programs of the corpus: all, or those of some cases.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not a program.
+    pub(super) fn read(
+        &self,
+        args: &Args,
+        cases: Option<Range<u64>>,
+    ) -> Result<(), CommandFailure> {
+        let Some(corpus) = &self.corpus else { return Ok(()) };
+        corpus.read(cases, &CorpusReader::new(args.stdin.as_deref())?)
+    }
+
+    pub(super) fn source(&self, kind: SourceKind) -> Option<Arc<dyn CaseSource>> {
+        match kind {
+            SourceKind::Corpus => self.corpus.clone().map(|source| source as _),
+            SourceKind::Smith => self.smith.clone().map(|source| source as _),
+            SourceKind::Generated => Some(Arc::<Generated>::clone(&self.generated) as _),
+        }
+    }
+
+    /// The command that judges one case alone.
+    pub(super) fn command(&self, args: &Args, kind: SourceKind, number: u64) -> String {
+        let engine = if args.engine == FuzzEngine::Jit { " --engine jit" } else { "" };
+        let options = args.options();
+        let seed = options.seed.wrapping_add(number);
+        match (kind, &self.corpus) {
+            (SourceKind::Corpus, Some(corpus)) => {
+                let (command, options) = (corpus.command(number), corpus.options(number));
+                let stdin =
+                    args.stdin.as_ref().map(|path| format!(" --stdin '{}'", path.display()));
+                let (stdin, seed) = (stdin.unwrap_or_default(), options.seed);
+                format!("osier fuzz{engine} --corpus '{command}' --seed {seed}{stdin} {options}")
+            }
+            (SourceKind::Smith, _) => {
+                format!("osier fuzz{engine} --seed {seed} --smith 1 {options}")
+            }
+            _ => format!("osier fuzz{engine} --seed {seed} --programs 1 {options}"),
+        }
+    }
+}
+
+/// The results of one campaign.
+pub(super) struct CampaignResult {
+    pub(super) kind: SourceKind,
+    pub(super) results: Results,
+}
+
+/// The results of the campaigns of one command.
+pub(super) struct CampaignResults {
+    campaigns: Vec<CampaignResult>,
+}
+
+impl CampaignResults {
+    /// Runs the campaigns one after another.
+    pub(super) fn judged(
+        args: &Args,
+        sources: &CampaignSources,
+        stop: &Arc<CampaignStop>,
+    ) -> CampaignResults {
+        let mut campaigns = Vec::new();
+        // Corpus and wasm-smith cases run in full, unless the corpus repeats; their transitions
+        // count against the limit for generated programs.
+        let mut left = args.transitions.unwrap_or(u64::MAX);
+        for kind in SourceKind::ALL {
+            let (Some(source), Some(cases)) = (sources.source(kind), args.cases(sources, kind))
+            else {
+                continue;
+            };
+            let limits = CampaignLimits {
+                cases,
+                batch: if kind == SourceKind::Corpus { 1 } else { BATCH },
+                transitions: if cases == u64::MAX { left } else { u64::MAX },
+                failures: FAILURES,
+                stop: args.stop(stop),
+                case_time: args.case_limit(stop),
+            };
+            let results = run(args, kind, source, &limits, stop);
+            left = left.saturating_sub(results.figures.transitions());
+            campaigns.push(CampaignResult { kind, results });
+        }
+        CampaignResults { campaigns }
+    }
+
+    fn results(&self, kind: SourceKind) -> Option<&Results> {
+        self.campaigns.iter().find(|one| one.kind == kind).map(|one| &one.results)
+    }
+
+    fn all(&self) -> Results {
+        let mut all = Results::default();
+        self.campaigns.iter().for_each(|one| all.add(&one.results));
+        all
+    }
+
+    pub(super) fn report(
+        &self,
+        args: &Args,
+        sources: &CampaignSources,
+        stop: &Arc<CampaignStop>,
+    ) -> FuzzReport {
+        let Results { figures: all, unfinished, .. } = self.all();
+        let options = args.options();
+        let figures = |kind| self.results(kind).map(|results| results.figures.clone());
+        let late = self.campaigns.iter().flat_map(|one| {
+            one.results.late.iter().map(|number| sources.command(args, one.kind, *number))
+        });
+        FuzzReport {
+            schema: schema::SCHEMA,
+            seed: args.seed,
+            settings: options.to_string(),
+            jobs: args.jobs.count() as u64,
+            corpus: figures(SourceKind::Corpus),
+            smith: figures(SourceKind::Smith),
+            generated: figures(SourceKind::Generated),
+            oracles: fuzz::by_oracle(&all),
+            below_floors: self.below_floors(&options),
+            late: late.collect(),
+            unfinished,
+            killed: stop.killed.load(Ordering::Relaxed),
+            failures: failures(args, sources, &self.campaigns, stop),
+            transitions: all.transitions(),
+            all,
+            interrupted: stop.interrupt.is_raised(),
+            seconds: stop.started.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// The figures below their floors.
+    fn below_floors(&self, options: &CampaignOptions) -> Vec<String> {
+        let Some(results) = self.results(SourceKind::Generated) else { return Vec::new() };
+        let mut below = results.figures.below_floors();
+        if options.nans == Nans::Platform {
+            below.extend(results.figures.below_nan_floor());
+        }
+        below
+    }
+
+    pub(super) fn text(&self, report: &FuzzReport) -> String {
+        let mut text =
+            format!("seed          {}\nsettings      {}\n", report.seed, report.settings);
+        for CampaignResult { kind, results } in &self.campaigns {
+            text += &fuzz::text(kind.name(), &results.figures);
+        }
+        text += &fuzz::oracles_text(&self.all().figures);
+        if report.unfinished > 0 {
+            text += &format!("unfinished    {} programs begun\n", report.unfinished);
+        }
+        if report.killed > 0 {
+            text += &format!("killed        {} programs, judged again\n", report.killed);
+        }
+        text
+    }
+}
+
+impl Args {
+    /// The number of cases of one kind; `None` without a campaign of this kind.
+    fn cases(&self, sources: &CampaignSources, kind: SourceKind) -> Option<u64> {
+        match kind {
+            SourceKind::Corpus => sources.corpus.as_ref().map(|corpus| corpus.len()),
+            SourceKind::Smith => self.smith,
+            SourceKind::Generated => self.generates().then(|| self.most_programs()),
+        }
+    }
+
+    /// Whether the command generates programs: if it limits their number, or selects neither a
+    /// corpus nor wasm-smith.
+    fn generates(&self) -> bool {
+        self.programs.is_some() || (self.corpus.is_empty() && self.smith.is_none())
+    }
+
+    /// Whether the programs of the corpus are judged until a limit is reached: if a limit is set,
+    /// and nothing else is judged.
+    fn repeats_corpus(&self) -> bool {
+        let is_limited = self.time.is_some() || self.transitions.is_some();
+        is_limited && self.programs.is_none() && self.smith.is_none()
+    }
+
+    /// The largest number of programs to generate.
+    fn most_programs(&self) -> u64 {
+        let unlimited = self.time.is_some() || self.transitions.is_some();
+        self.programs.unwrap_or(if unlimited { u64::MAX } else { PROGRAMS })
+    }
+
+    /// Whether the campaigns are over, for `--time` too.
+    fn stop(&self, stop: &Arc<CampaignStop>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        let time = self.time.map(|seconds| Duration::from_secs(seconds.into()));
+        let stop = Arc::clone(stop);
+        Arc::new(move || stop.is_over() || time.is_some_and(|time| stop.started.elapsed() >= time))
+    }
+
+    /// The limit on one case of the interpreter. A child that runs native code limits itself.
+    fn case_limit(&self, stop: &CampaignStop) -> Option<CaseTime> {
+        let started = stop.started;
+        (self.engine == FuzzEngine::Interp).then(|| CaseTime {
+            clock: Arc::new(move || started.elapsed()),
+            most: Duration::from_secs(self.case_seconds()),
+        })
+    }
+}
+
+/// Runs one campaign.
+fn run(
+    args: &Args,
+    kind: SourceKind,
+    source: Arc<dyn CaseSource>,
+    limits: &CampaignLimits,
+    stop: &Arc<CampaignStop>,
+) -> Results {
+    let last = Mutex::new(Instant::now());
+    let say = |figures: &Figures| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() >= TELL_EVERY {
+            *last = Instant::now();
+            tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
+        }
+    };
+    match args.engine {
+        FuzzEngine::Interp => campaign(source, args.jobs.count(), limits, &say),
+        FuzzEngine::Jit => {
+            let (is_over, stop) = (Arc::clone(&limits.stop), Arc::clone(stop));
+            let judge = move |cases: Range<u64>, event: &mut dyn FnMut(CaseEvent) -> bool| {
+                judged_natively(kind, cases, event, &*is_over, &stop)
+            };
+            campaign_by(Arc::new(judge), args.jobs.count(), limits, &say)
+        }
+    }
+}
+
+/// Judges cases in children. An error ends the campaigns.
+pub(super) fn judged_natively(
+    kind: SourceKind,
+    cases: Range<u64>,
+    event: &mut dyn FnMut(CaseEvent) -> bool,
+    is_over: &dyn Fn() -> bool,
+    stop: &CampaignStop,
+) -> bool {
+    let batch = NativeBatch { stop: is_over, killed: &|| stop.count_killed() };
+    batch.judge(kind, cases, event).unwrap_or_else(|error| {
+        stop.end_broken(native::no_process(&error));
+        false
+    })
+}

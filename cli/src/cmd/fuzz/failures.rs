@@ -1,0 +1,209 @@
+//! The failures of the campaigns: each is judged again, and the first of the generated programs is
+//! reduced to a test.
+//!
+//! The oracles run many times for that, so a budget bounds it (`--reduce-time`). When the budget is
+//! spent, the smallest program found so far is the test.
+
+use super::campaigns::{CampaignResult, CampaignSources, CampaignStop, judged_natively};
+use super::{Args, FuzzEngine, SourceKind, apart, native};
+use crate::cmd::failure::tell;
+use fuzz::{
+    Case, CaseEvent, CaseSource, Drawn, FailedCase, FuzzFailure, FuzzFinding, FuzzOracle, judge,
+};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The interval between messages of a reduction.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// Whether something that runs in another thread is to end.
+type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// All failures, each with the command that reproduces it. The first of the generated programs also
+/// gets a test.
+pub(super) fn failures(
+    args: &Args,
+    sources: &CampaignSources,
+    campaigns: &[CampaignResult],
+    stop: &Arc<CampaignStop>,
+) -> Vec<FuzzFailure> {
+    let mut failures: Vec<FuzzFailure> = Vec::new();
+    let end = Instant::now() + Duration::from_secs(args.reduce_time.into());
+    let stopped = Arc::clone(stop);
+    let is_over: IsOver = Arc::new(move || stopped.is_over() || Instant::now() >= end);
+    for CampaignResult { kind, results } in campaigns {
+        for failure in &results.failures {
+            let reproduce = sources.command(args, *kind, failure.number);
+            let again = Again { args, kind: *kind, stop, is_over: &is_over };
+            let reproduced = again.finds(sources, failure);
+            let is_first = failures.is_empty() && *kind == SourceKind::Generated;
+            let test = is_first.then(|| {
+                let seed = args.seed.wrapping_add(failure.number);
+                let case = args.options().generated(seed);
+                match reproduced {
+                    Some(true) if !args.no_reduce => again.small_test(case, failure, &reproduce),
+                    _ => fuzz::as_test(&case, &failure.findings[0], &reproduce),
+                }
+            });
+            failures.push(described(failure, reproduce, reproduced, test));
+        }
+    }
+    failures
+}
+
+fn described(
+    failure: &FailedCase,
+    reproduce: String,
+    reproduced: Option<bool>,
+    test: Option<String>,
+) -> FuzzFailure {
+    let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
+    let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
+    FuzzFailure { oracle, message, reproduce, reproduced, test }
+}
+
+/// Judges failures again.
+#[derive(Clone, Copy)]
+struct Again<'a> {
+    args: &'a Args,
+    kind: SourceKind,
+    stop: &'a Arc<CampaignStop>,
+    is_over: &'a IsOver,
+}
+
+impl Again<'_> {
+    /// Whether the oracle of a failure finds something again; `None` without an answer in time. A
+    /// case that exhausted its processor time is not judged again: that takes as long.
+    fn finds(self, sources: &CampaignSources, failure: &FailedCase) -> Option<bool> {
+        let oracle = failure.findings.first().filter(|f| !native::is_out_of_time(f))?.oracle;
+        let (kind, number, engine) = (self.kind, failure.number, self.args.engine);
+        let source = sources.source(kind)?;
+        let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
+        let findings = unless_over(&**self.is_over, move || match engine {
+            FuzzEngine::Interp => Some(judged_again(&*source, number)),
+            FuzzEngine::Jit => {
+                let mut found = None;
+                let mut event = |event: CaseEvent| {
+                    if let CaseEvent::Judged(judged) = event {
+                        found = Some(judged.findings);
+                    }
+                    true
+                };
+                judged_natively(kind, number..number + 1, &mut event, &*is_over, &stop);
+                found
+            }
+        });
+        Some(findings??.iter().any(|finding| finding.oracle == oracle))
+    }
+
+    /// Reduces the case of a failure and returns it as a test.
+    fn small_test(self, case: Case, failure: &FailedCase, origin: &str) -> String {
+        tell("reducing the failing program");
+        let finding = failure.findings[0].clone();
+        let oracle = finding.oracle;
+        let best = Arc::new(Mutex::new(BestCase { case: case.clone(), finding, tried: 0 }));
+        let (engine, told) = (self.args.engine, Arc::clone(&best));
+        let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
+        let judge = move |case: &Case| {
+            // After the end no candidate shows the failure, so the reducer stops soon.
+            if is_over() {
+                return None;
+            }
+            let findings = judged_apart(engine, case, &*is_over, &stop);
+            let mut best = locked(&told);
+            best.tried += 1;
+            let finding = findings.into_iter().next()?;
+            let found = finding.oracle;
+            if found == oracle {
+                (best.case, best.finding) = (case.clone(), finding);
+            }
+            Some(found)
+        };
+        let last = Mutex::new(Instant::now());
+        let looks = {
+            let (is_over, best) = (Arc::clone(self.is_over), Arc::clone(&best));
+            move || {
+                tell_progress(&last, &best);
+                is_over()
+            }
+        };
+        unless_over(&looks, move || {
+            fuzz::reduce(&case, oracle, &judge);
+        });
+        let best = locked(&best);
+        fuzz::as_test(&best.case, &best.finding, origin)
+    }
+}
+
+/// The smallest failing case so far.
+struct BestCase {
+    case: Case,
+    finding: FuzzFinding,
+    /// The number of cases judged.
+    tried: u32,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tell_progress(last: &Mutex<Instant>, best: &Mutex<BestCase>) {
+    let mut last = locked(last);
+    if last.elapsed() >= TELL_EVERY {
+        *last = Instant::now();
+        let best = locked(best);
+        let lines = ir::text::print_module(&best.case.module).to_string().lines().count();
+        tell(&format!("reducing: {lines} lines after {} attempts", best.tried));
+    }
+}
+
+fn judged_again(source: &dyn CaseSource, number: u64) -> Vec<FuzzFinding> {
+    match source.case(number) {
+        Drawn::Case(case) => judge(&case).findings,
+        Drawn::Refused | Drawn::End => Vec::new(),
+    }
+}
+
+/// The findings in a case of the reducer.
+fn judged_apart(
+    engine: FuzzEngine,
+    case: &Case,
+    is_over: &dyn Fn() -> bool,
+    stop: &CampaignStop,
+) -> Vec<FuzzFinding> {
+    match engine {
+        FuzzEngine::Interp => judge(case).findings,
+        FuzzEngine::Jit => apart::judge_apart(case, is_over).unwrap_or_else(|error| {
+            stop.end_broken(native::no_process(&error));
+            Vec::new()
+        }),
+    }
+}
+
+/// The result of `work`, unless `is_over` returns true before. The thread then goes on until the
+/// process ends, and nobody reads its result.
+///
+/// # Panics
+/// If `work` panics.
+fn unless_over<T: Send + 'static>(
+    is_over: &dyn Fn() -> bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (sender, done) = channel();
+    let thread = std::thread::spawn(move || {
+        // Nobody receives after the end.
+        let _ = sender.send(work());
+    });
+    loop {
+        match done.recv_timeout(native::POLL) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Timeout) if is_over() => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+                return None;
+            }
+        }
+    }
+}
