@@ -4,11 +4,11 @@
 #[cfg(doc)]
 use super::MOST_LINES;
 use super::comparison;
-use super::section::{LABEL, Section, fitted};
+use super::section::{LABEL, Section, Term, fitted};
 use super::summary::counted;
 use super::text::{
-    AS_OFTEN, GapTable, STOPPED, blamed, change, decimal, function_table, level, level_table,
-    levels, percent, whole,
+    AS_OFTEN, GapTable, blamed, change, decimal, function_table, level, level_table, levels,
+    percent, whole,
 };
 use super::totals::largest;
 use crate::schema::{DirectionFigures, FunctionReport, Report, Spread};
@@ -23,9 +23,7 @@ const CAUSES: usize = 4;
 /// shows the shares, and replaces the tables of causes and functions.
 pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section> {
     let mut all = beginning;
-    if report.interrupted {
-        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
-    }
+    all.extend(Section::stopped(report.interrupted));
     if report.totals.functions.changed == 0 && report.against.is_none() {
         return all;
     }
@@ -33,7 +31,7 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
         all.extend(comparison::sections_within(against, CAUSES, usize::MAX));
         // The tables of causes, of functions and of sizes come last, in this order.
         let [causes, functions] = [all.len() - 3, all.len() - 2];
-        all.push(Section::Terms(legend()));
+        all.push(legend());
         return fitted(all, &[functions, causes]);
     }
     all.extend([
@@ -43,7 +41,7 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
     ]);
     let [causes, list] = [all.len() - 1, all.len()];
     let functions = Section::Table(functions(report));
-    all.extend([functions, Section::Terms(terms(report)), Section::Terms(legend())]);
+    all.extend([functions, Section::Terms(terms(report)), legend()]);
     fitted(all, &[list, causes])
 }
 
@@ -131,7 +129,7 @@ fn functions(report: &Report) -> TextTable {
 }
 
 /// Figures that need no table.
-fn terms(report: &Report) -> Vec<(String, String)> {
+fn terms(report: &Report) -> Vec<Term> {
     let totals = &report.totals;
     let (base, opt) = (totals.base.instructions, totals.opt.instructions);
     let size = format!(
@@ -152,17 +150,17 @@ fn terms(report: &Report) -> Vec<(String, String)> {
             grouped(checked.refuted)
         ),
     };
-    let mut terms = vec![("size".to_owned(), size), ("checked".to_owned(), checked)];
+    let mut terms = vec![("size", size), ("checked", checked)];
     if totals.refused > 0 {
         let refused = format!("{} rewrites, so that entries hold", grouped(totals.refused));
-        terms.push(("given up".to_owned(), refused));
+        terms.push(("given up", refused));
     }
     terms.extend(blame_check(report));
     terms
 }
 
 /// The result of the test of blame, if there was one.
-pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
+pub(super) fn blame_check(report: &Report) -> Option<Term> {
     let check = report.blame_check?;
     let text = match check.points {
         0 => "no point without an entry, so no blame to check".to_owned(),
@@ -187,12 +185,12 @@ pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
             text
         }
     };
-    Some(("blame".to_owned(), text))
+    Some(("blame", text))
 }
 
 /// The meaning of the levels, in few lines.
-fn legend() -> Vec<(String, String)> {
+fn legend() -> Section {
     let levels = "what the code of an entry may read: at empty nothing, at live the live values, \
                   at live_e arguments too, at alias equal values too, at avail kept values too";
-    vec![("levels".to_owned(), levels.to_owned())]
+    Section::legend(&[("levels", levels)])
 }

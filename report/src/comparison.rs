@@ -2,7 +2,7 @@
 
 use super::UNBLAMED;
 use super::past::{PastDirection, PastFunction, PastReport};
-use super::section::{LABEL, Section, TERM, WIDTH};
+use super::section::{LABEL, Section, TERM, Term, WIDTH};
 use super::summary::pipeline_words;
 use super::text::{NO_FIGURE, blamed, change, level_table, percent};
 use crate::schema::{
@@ -248,7 +248,7 @@ fn directions(comparison: &Comparison) -> [(&'static str, &ComparedDirection); 2
     [("base to opt", &comparison.forward), ("opt to base", &comparison.backward)]
 }
 
-fn heading(comparison: &Comparison) -> Vec<(String, String)> {
+fn heading(comparison: &Comparison) -> Vec<Term> {
     let room = WIDTH - TERM;
     let mut terms = vec![("against", shortened(&comparison.path, room))];
     if comparison.program.differs() {
@@ -275,7 +275,7 @@ fn heading(comparison: &Comparison) -> Vec<(String, String)> {
         let common = grouped(comparison.compared.new);
         terms.push(("", format!("{which}: the {common} functions that both have")));
     }
-    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+    terms
 }
 
 /// The shares by level, old and new.

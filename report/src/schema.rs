@@ -222,6 +222,15 @@ impl Size {
         size
     }
 
+    /// The sums of several sizes of functions.
+    pub(crate) fn sums<const N: usize>(sizes: impl Iterator<Item = [Size; N]>) -> [Size; N] {
+        let mut sums = [Size::default(); N];
+        for sizes in sizes {
+            sums.iter_mut().zip(&sizes).for_each(|(sum, size)| sum.merge(size));
+        }
+        sums
+    }
+
     /// Adds another size.
     pub fn merge(&mut self, other: &Size) {
         self.instructions += other.instructions;

@@ -170,7 +170,7 @@ pub(super) fn several_summary(reports: &[&Report]) -> [String; 2] {
 }
 
 /// The two sentences on a pipeline that inlines.
-pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
+pub(super) fn inlining_summary(report: &InliningReport) -> [String; 2] {
     let start = if report.interrupted { "Until an interrupt, " } else { "" };
     let with = report.functions.len() as u64;
     let PointCounts { points, entries, .. } = &report.totals.up;
@@ -201,7 +201,7 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
 }
 
 /// The two sentences on the assumptions that a profile suggests.
-pub fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
+pub(super) fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
     let start = if report.interrupted { "Until an interrupt, " } else { "" };
     let totals = &report.totals;
     if totals.suggested == 0 {

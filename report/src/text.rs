@@ -1,7 +1,7 @@
 //! Prints the report as text for people, at most [`WIDTH`] columns wide.
 
 use super::published::{self, Published, PublishedShare};
-use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, ended, joined};
+use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
 use super::totals::largest;
 use super::{UNBLAMED, brief, comparison, summary};
 use crate::schema::{
@@ -43,7 +43,7 @@ fn sides(report: &Report) -> [DirectionSection<'_>; 2] {
 
 /// The sections of a report, in order.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
-    let mut sections = vec![Section::Terms(heading(report))];
+    let mut sections = vec![heading(report)];
     if report.totals.functions.changed > 0 {
         sections.extend([
             Section::Table(sizes(report)),
@@ -63,7 +63,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
         sections.extend(given_up_section(report.totals.refused, given_up));
         sections.extend([
             Section::Table(functions(report)),
-            Section::Terms(legend()),
+            legend(),
             Section::Note(FOOTNOTE.to_owned()),
         ]);
     }
@@ -169,31 +169,16 @@ pub(super) fn given_up_section<'f>(
     (!all.is_empty()).then_some(Section::Table(table))
 }
 
-/// The heading of an interrupted report, after the term `stopped`.
-pub(super) const STOPPED: &str = "by an interrupt: covers the functions complete by then";
-
-fn heading(report: &Report) -> Vec<(String, String)> {
-    let pipeline = if report.pipeline.is_empty() {
-        "(no passes)".to_owned()
-    } else {
-        report.pipeline.join(" ")
-    };
+fn heading(report: &Report) -> Section {
     let counts = report.totals.functions;
     let functions =
         format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
     let below = if counts.changed > 0 { " (the figures below)" } else { "" };
     let changed = format!("{} changed{below}", grouped(counts.changed));
     let unchanged = format!("{} unchanged", grouped(counts.unchanged));
-    let functions = format!("{functions}: {changed}, {unchanged}");
-    let path = shortened(&report.program.path, WIDTH - TERM);
-    let mut terms = vec![("program", path), ("pipeline", pipeline), ("functions", functions)];
-    if let Some(profile) = &report.profile {
-        terms.insert(1, ("profile", shortened(profile, WIDTH - TERM)));
-    }
-    if report.interrupted {
-        terms.push(("stopped", STOPPED.to_owned()));
-    }
-    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+    let more = vec![("functions", format!("{functions}: {changed}, {unchanged}"))];
+    let profile = report.profile.as_deref();
+    section::heading(&report.program, profile, &report.pipeline, more, report.interrupted)
 }
 
 fn sizes(report: &Report) -> TextTable {
@@ -456,8 +441,8 @@ pub(super) fn function_table(
 }
 
 /// The terms of the tables with their explanations.
-pub(super) fn legend() -> Vec<(String, String)> {
-    const WORDS: [(&str, &str); 8] = [
+fn legend() -> Section {
+    Section::legend(&[
         (
             "levels:",
             "the values that compensation code may read; each level includes the one before.",
@@ -472,8 +457,7 @@ pub(super) fn legend() -> Vec<(String, String)> {
             "base, opt",
             "the function before and after the passes; all points: over all functions together",
         ),
-    ];
-    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
+    ])
 }
 
 const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \

@@ -24,7 +24,7 @@ use osier::driver::{Recipe, Step, derive_proved};
 use osier::inlining::{InlinePlan, PassPlan};
 use osier::profile::{FunctionProfile, Profile};
 use osier::report::{
-    self, FunctionPage, PastReport, PipelinePage, RankedGap, TextOptions, ViewOptions,
+    self, FunctionPage, PastReport, PipelinePage, RankedGap, TableReport, TextOptions, ViewOptions,
 };
 use osier::schema::{BlameCheck, FunctionReport, Report, ReportedProgram, Size, Time};
 use osr::Level;
@@ -165,6 +165,21 @@ impl Args {
 
     fn text_options(&self, output: &Output) -> TextOptions {
         TextOptions { verbose: self.verbose, colored: output.is_colored() }
+    }
+
+    /// Writes a report of tables in the format of the options.
+    fn write(
+        &self,
+        document: &impl serde::Serialize,
+        tables: &TableReport,
+        interrupted: bool,
+    ) -> Result<(), CommandFailure> {
+        let output = self.output(interrupted);
+        output.write(&match self.format {
+            ReportFormat::Text => tables.text(self.text_options(&output)),
+            ReportFormat::Html => report::tables_page(tables),
+            ReportFormat::Json => json(document),
+        })
     }
 }
 
