@@ -2,7 +2,7 @@
 
 use super::super::failure::CommandFailure;
 use super::super::input;
-use fuzz::{Case, Stress, World};
+use fuzz::{CampaignOptions, Case, World};
 use osier::Limits;
 use osr::Level;
 use std::io::Cursor;
@@ -19,7 +19,8 @@ const POLICY: Policy = Policy::Sampled { first: 16, one_in: 100 };
 /// The most instructions that a version of a program may execute in a run.
 const FUEL: u64 = 1 << 32;
 
-/// A program and a case that runs it. `CorpusPrograms` fills in the passes and the level later.
+/// A program and a case that runs it. `CorpusPrograms` fills in the passes, the level and
+/// the settings later.
 pub(super) struct CorpusProgram {
     /// The program and its arguments in the form that `--corpus` accepts.
     pub(super) command: String,
@@ -98,17 +99,7 @@ fn program(command: &str, stdin: &Arc<[u8]>) -> Result<CorpusProgram, CommandFai
         steps: Vec::new(),
         level: Level::Avail,
         policy: POLICY,
-        going_on: 0,
-        certificates: true,
-        chains: 0,
-        stress: Stress::default(),
-        assumptions: 0,
-        only_speculation: false,
-        inlining: false,
-        only_inlining: false,
-        only_exits: false,
-        stress_gc: false,
-        nans: jit::Nans::default(),
+        options: CampaignOptions::default(),
         seed: 0,
     };
     Ok(CorpusProgram { command: command.to_owned(), case })

@@ -68,18 +68,11 @@ impl CaseSource for CorpusPrograms {
         let case = Case {
             steps,
             level: self.levels[level],
-            going_on: self.options.going_on,
-            certificates: self.options.certificates,
-            chains: self.options.chains,
-            stress: self.options.stress,
-            assumptions: self.options.assumptions,
-            only_speculation: self.options.only_speculation,
             // The inlining oracle looks at each instruction, and programs execute many.
-            inlining: self.options.only_inlining,
-            only_inlining: self.options.only_inlining,
-            only_exits: self.options.only_exits,
-            stress_gc: self.options.stress_gc,
-            nans: self.options.nans,
+            options: CampaignOptions {
+                inlining: self.options.only_inlining,
+                ..self.options.clone()
+            },
             seed: self.options.seed,
             ..program.case.clone()
         };
