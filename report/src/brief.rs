@@ -11,7 +11,7 @@ use super::text::{
     percent, whole,
 };
 use super::totals::largest;
-use crate::schema::{DirectionFigures, FunctionReport, Report, Spread};
+use crate::schema::{Causes, DirectionFigures, FunctionReport, Report, Spread};
 use crate::table::{TextTable, grouped};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn causes(report: &Report) -> TextTable {
     let mut gaps = GapTable::new(sums);
     gaps.headings(&format!("points without entry, {}", report.level));
     let mut points: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for (reason, passes) in sums.iter().flat_map(|sum| &sum.infeasible_by_pass) {
+    for (reason, passes) in sums.iter().flat_map(|sum| &sum.causes.infeasible_by_pass) {
         for (pass, count) in passes {
             *points.entry((reason, pass)).or_default() += count;
         }
@@ -95,15 +95,12 @@ fn causes(report: &Report) -> TextTable {
         gaps.table.line("  none");
         return gaps.table;
     }
-    gaps.row("  all", |counts| counts.reasons.values().sum());
+    gaps.row("  all", Causes::total);
     let mut causes: Vec<((&str, &str), u64)> = points.into_iter().collect();
     causes.sort_by_key(|(_, count)| Reverse(*count));
     for ((reason, pass), _) in &causes {
         let label = format!("    {}: {}", blamed(pass), reason.replace('_', " "));
-        gaps.row(&label, |counts| {
-            let passes = counts.by_pass.get(*reason);
-            passes.and_then(|passes| passes.get(*pass)).copied().unwrap_or(0)
-        });
+        gaps.row(&label, |counts| counts.of(reason, pass));
     }
     // The row of all stands before them.
     gaps.table.keep(1 + CAUSES);
@@ -117,7 +114,7 @@ fn functions(report: &Report) -> TextTable {
         report.functions.iter().filter(|f| f.is_changed()).collect();
     let missing = |function: &FunctionReport| -> u64 {
         let sides = [&function.forward, &function.backward];
-        sides.iter().flat_map(|side| side.infeasible.values()).sum()
+        sides.iter().map(|side| side.causes.total()).sum()
     };
     let mut lacking: Vec<&FunctionReport> =
         changed.iter().copied().filter(|function| missing(function) > 0).collect();

@@ -30,7 +30,7 @@ mod totals;
 pub use comparison::compare;
 pub use inlining::{inlined_function, inlining_tables};
 pub use page::{FunctionPage, PipelinePage, page, tables_page};
-pub use past::{PastReport, PastReportError, read_past};
+pub use past::{PastReportError, read_past};
 pub use sample::{BetterBlame, RankedGap, check_blame, ranked_gaps};
 pub use section::{MOST_LINES, TextOptions, WIDTH, colored_labels};
 pub use several::several_text;

@@ -90,7 +90,7 @@ fn figures(
     table.row(&format!("  steps, mean, {name}"), steps);
     let kept = reports.iter().map(|report| of(sum(report).kept.get(level(report))));
     table.row(&format!("  kept values, mean, {name}"), kept);
-    let gaps = reports.iter().map(|report| grouped(sum(report).infeasible.values().sum()));
+    let gaps = reports.iter().map(|report| grouped(sum(report).causes.total()));
     table.row(&format!("  points without entry, {name}"), gaps);
 }
 

@@ -95,7 +95,7 @@ fn result(report: &Report, forward: &DirectionFigures, backward: &DirectionFigur
     let [there, back] = sides.map(|side| decimal(side.chi.get(at).and_then(Spread::mean)));
     text += &format!(", which takes {there} steps there and {back} back on average");
     let mut blame: BTreeMap<&str, u64> = BTreeMap::new();
-    for (pass, count) in sides.iter().flat_map(|side| &side.blame) {
+    for (pass, count) in sides.iter().flat_map(|side| &side.causes.blame) {
         *blame.entry(pass).or_default() += count;
     }
     let missing: u64 = blame.values().sum();

@@ -5,8 +5,8 @@ use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
 use super::totals::largest;
 use super::{UNBLAMED, brief, comparison, summary};
 use crate::schema::{
-    Actions, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals, FeasibleShare,
-    FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
+    Actions, Causes, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals,
+    FeasibleShare, FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use derive::driver::{CheckCounts, GivenUp};
@@ -304,27 +304,25 @@ fn infeasible(report: &Report) -> TextTable {
     let sums = [&report.totals.forward.sum, &report.totals.backward.sum];
     let mut gaps = GapTable::new(sums);
     gaps.headings(&format!("points without entry, {}", report.level));
-    if sums.iter().all(|side| side.infeasible.is_empty()) {
+    if sums.iter().all(|side| side.causes.infeasible.is_empty()) {
         gaps.table.line("  none");
         return gaps.table;
     }
-    gaps.row("  by reason, and pass to blame", |counts| counts.reasons.values().sum());
-    for reason in keys(sums.map(|side| &side.infeasible)) {
-        let of = |map: &BTreeMap<String, u64>| map.get(reason).copied().unwrap_or(0);
-        gaps.row(&format!("    {}", reason.replace('_', " ")), |counts| of(counts.reasons));
+    let causes = sums.map(|side| &side.causes);
+    gaps.row("  by reason, and pass to blame", Causes::total);
+    for reason in keys(causes.map(|causes| &causes.infeasible)) {
+        let of = |counts: &Causes| counts.infeasible.get(reason).copied().unwrap_or(0);
+        gaps.row(&format!("    {}", reason.replace('_', " ")), of);
         let none = BTreeMap::new();
-        let passes = sums.map(|side| side.infeasible_by_pass.get(reason).unwrap_or(&none));
+        let passes = causes.map(|causes| causes.infeasible_by_pass.get(reason).unwrap_or(&none));
         for pass in keys(passes) {
-            gaps.row(&format!("      {}", blamed(pass)), |counts| {
-                let passes = counts.by_pass.get(reason);
-                passes.and_then(|passes| passes.get(pass)).copied().unwrap_or(0)
-            });
+            gaps.row(&format!("      {}", blamed(pass)), |counts| counts.of(reason, pass));
         }
     }
-    gaps.row("  by pass to blame", |counts| counts.passes.values().sum());
-    for pass in keys(sums.map(|side| &side.blame)) {
+    gaps.row("  by pass to blame", |counts| counts.blame.values().sum());
+    for pass in keys(causes.map(|causes| &causes.blame)) {
         gaps.row(&format!("    {}", blamed(pass)), |counts| {
-            counts.passes.get(pass).copied().unwrap_or(0)
+            counts.blame.get(pass).copied().unwrap_or(0)
         });
     }
     gaps.table
@@ -335,31 +333,19 @@ pub(super) fn blamed(pass: &str) -> &str {
     if pass == UNBLAMED { "no action named" } else { pass }
 }
 
-/// Counts of points, or of visits, by reason and by pass.
-#[derive(Clone, Copy)]
-pub(super) struct GapCounts<'a> {
-    pub(super) reasons: &'a BTreeMap<String, u64>,
-    pub(super) passes: &'a BTreeMap<String, u64>,
-    pub(super) by_pass: &'a BTreeMap<String, BTreeMap<String, u64>>,
-}
-
 /// A table with the points of both directions, and their visits where there is a profile.
 pub(super) struct GapTable<'a> {
     pub(super) table: TextTable,
-    columns: Vec<(GapCounts<'a>, bool)>,
+    /// The counts of each column, and whether they are visits.
+    columns: Vec<(&'a Causes, bool)>,
 }
 
 impl<'a> GapTable<'a> {
     pub(super) fn new(sums: [&'a DirectionFigures; 2]) -> GapTable<'a> {
         let mut columns = Vec::new();
         for sum in sums {
-            let (reasons, passes) = (&sum.infeasible, &sum.blame);
-            columns.push((GapCounts { reasons, passes, by_pass: &sum.infeasible_by_pass }, false));
-            if let Some(dynamic) = &sum.dynamic {
-                let (reasons, passes) = (&dynamic.infeasible, &dynamic.blame);
-                let by_pass = &dynamic.infeasible_by_pass;
-                columns.push((GapCounts { reasons, passes, by_pass }, true));
-            }
+            columns.push((&sum.causes, false));
+            columns.extend(sum.dynamic.as_ref().map(|dynamic| (&dynamic.causes, true)));
         }
         let widths = if columns.len() > 2 { [9, 16].repeat(2) } else { vec![14, 14] };
         GapTable { table: TextTable::new(LABEL, &widths), columns }
@@ -374,10 +360,10 @@ impl<'a> GapTable<'a> {
         }
     }
 
-    pub(super) fn row(&mut self, label: &str, of: impl Fn(GapCounts<'a>) -> u64) {
+    pub(super) fn row(&mut self, label: &str, of: impl Fn(&Causes) -> u64) {
         let cells = self.columns.iter().map(|(counts, are_visits)| match are_visits {
-            true => visits(of(*counts)),
-            false => grouped(of(*counts)),
+            true => visits(of(counts)),
+            false => grouped(of(counts)),
         });
         self.table.row(label, cells.collect::<Vec<_>>());
     }
