@@ -59,15 +59,18 @@ fn sum(counts: &BTreeMap<String, u64>) -> u64 {
 /// Asserts that the counts of a direction add up by reason, by pass and by both.
 fn adds_up(side: &DirectionFigures, level: usize, what: &str) {
     let missing = side.reachable() - side.feasible.get(level).expect("a figure for each level");
-    assert_eq!(sum(&side.infeasible), missing, "{what}: by reason");
-    assert_eq!(sum(&side.blame), missing, "{what}: by pass");
+    assert_eq!(sum(&side.causes.infeasible), missing, "{what}: by reason");
+    assert_eq!(sum(&side.causes.blame), missing, "{what}: by pass");
     let mut by_pass: BTreeMap<String, u64> = BTreeMap::new();
-    for (reason, passes) in &side.infeasible_by_pass {
-        assert_eq!(sum(passes), side.infeasible[reason], "{what}: the row {reason}");
+    for (reason, passes) in &side.causes.infeasible_by_pass {
+        assert_eq!(sum(passes), side.causes.infeasible[reason], "{what}: the row {reason}");
         passes.iter().for_each(|(pass, count)| *by_pass.entry(pass.clone()).or_default() += count);
     }
-    assert_eq!(by_pass, side.blame, "{what}: the columns");
-    assert!(side.infeasible_by_pass.keys().eq(side.infeasible.keys()), "{what}: reasons");
+    assert_eq!(by_pass, side.causes.blame, "{what}: the columns");
+    assert!(
+        side.causes.infeasible_by_pass.keys().eq(side.causes.infeasible.keys()),
+        "{what}: reasons"
+    );
 }
 
 #[test]
@@ -82,11 +85,14 @@ fn counts_by_reason_and_by_pass_add_up_at_every_level() {
                     adds_up(side, place, &format!("{name} @{} {way} {level}", base.name()));
                     // The checker drops entries mostly in unreachable code, where no pass is to
                     // blame.
-                    let found =
-                        side.infeasible_by_pass.iter().filter(|(reason, _)| *reason != UNPROVED);
+                    let found = side
+                        .causes
+                        .infeasible_by_pass
+                        .iter()
+                        .filter(|(reason, _)| *reason != UNPROVED);
                     let unnamed: u64 = found.filter_map(|(_, passes)| passes.get(UNBLAMED)).sum();
                     not_named[place] += unnamed;
-                    named[place] += sum(&side.blame) - unnamed;
+                    named[place] += sum(&side.causes.blame) - unnamed;
                 }
             }
         }
@@ -124,7 +130,7 @@ impl Counted {
         Counted {
             unreachable: side.unreachable,
             feasible: *side.feasible.get(level).expect("a figure for each level"),
-            by_pass: side.infeasible_by_pass.clone(),
+            by_pass: side.causes.infeasible_by_pass.clone(),
         }
     }
 }

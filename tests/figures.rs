@@ -18,8 +18,8 @@ fn adds_up(direction: &DirectionFigures, level: Level, what: &str) {
     assert_eq!(feasible.len(), Level::ALL.len(), "{what}: a count for each level");
     assert!(feasible.is_sorted(), "{what}: {feasible:?}");
     let missing = direction.reachable() - feasible[place];
-    assert_eq!(direction.infeasible.values().sum::<u64>(), missing, "{what}: by reason");
-    assert_eq!(direction.blame.values().sum::<u64>(), missing, "{what}: by pass");
+    assert_eq!(direction.causes.infeasible.values().sum::<u64>(), missing, "{what}: by reason");
+    assert_eq!(direction.causes.blame.values().sum::<u64>(), missing, "{what}: by pass");
     for ((level, spread), count) in direction.chi.iter().zip(&feasible) {
         assert_eq!(spread.count(), *count, "{what}: compensation code at {}", LEVELS[level]);
     }
@@ -57,7 +57,7 @@ fn figures_add_up_at_every_level() {
                 &format!("seed {seed} {} backward at {level}", report.name),
             );
             changed += u64::from(report.is_changed());
-            missing += report.forward.infeasible.values().sum::<u64>();
+            missing += report.forward.causes.infeasible.values().sum::<u64>();
         }
     }
     // With fewer, the assertions above would hold without checking anything.

@@ -532,7 +532,7 @@ fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
 #[test]
 fn a_wrong_mapping_is_refuted_by_its_certificates() {
     let (case, judged) = reduced(FuzzOracle::Certificates, None, Some(off_by_one), 12);
-    assert!(case.certificates);
+    assert!(case.options.certificates);
     assert!(judged.findings[0].message.contains("backward: refuted"), "{}", judged.findings[0]);
 }
 

@@ -116,7 +116,7 @@ entry:
     assert_eq!(lines.of(sum), line_of(Some(&Numbered), caller, sum));
     let base = VersionLines::of_inlined(&Numbered, caller, &made, VersionTree::BASE);
     assert_eq!(base.of(sum), lines.of(sum));
-    let listed = listing::frames_with_lines(&module, &made, Some(&Numbered));
+    let listed = listing::frames(&module, &made, Some(&Numbered));
     assert!(
         listed.contains(&format!("mul.i32 %x, %x  at f0:{}", original.as_u32() + 1)),
         "{listed}"

@@ -1,10 +1,9 @@
 //! A case of the fuzzer: a program, the calls that run it, and the passes between its versions.
 
-use super::stress::Stress;
+use super::options::CampaignOptions;
 use interp::{Host, HostError, Limits, Memories};
 use ir::module::ImportName;
 use ir::{Func, Module};
-use jit::Nans;
 use osr::Level;
 use passes::registry::StaticPass;
 use std::io::{self, Cursor};
@@ -34,32 +33,10 @@ pub struct Case {
     pub steps: Vec<Vec<StaticPass>>,
     /// The level of the mappings.
     pub level: Level,
-    /// Whether the certificate of every entry is made and checked.
-    pub certificates: bool,
     /// The policy by which the state oracle selects visits to compare.
     pub policy: Policy,
-    /// The number of transitions per run and direction after which the run continues to its end.
-    pub going_on: u32,
-    /// The number of chains of random transitions per list of arguments.
-    pub chains: u32,
-    /// Transitions that extra runs make in addition.
-    pub stress: Stress,
-    /// The most assumptions that a speculative version of a function makes; 0 for no such versions.
-    pub assumptions: u32,
-    /// Whether the speculation oracle alone judges the case.
-    pub only_speculation: bool,
-    /// Whether the inlining oracle judges versions with inlined code.
-    pub inlining: bool,
-    /// Whether the inlining oracle alone judges the case.
-    pub only_inlining: bool,
-    /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
-    /// into a version that assumes.
-    pub only_exits: bool,
-    /// Whether programs have references, which a collector moves at each call of the host.
-    pub stress_gc: bool,
-    /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so
-    /// that it observes no NaN from arithmetic.
-    pub nans: Nans,
+    /// The settings of the campaign, which name the oracles and their work.
+    pub options: CampaignOptions,
     /// The seed of all samples.
     pub seed: u64,
 }

@@ -32,8 +32,8 @@ pub(super) fn run(case: &Case, figures: &mut InlinedFigures) -> Result<(), Vec<F
     let pairs: Vec<FunctionPair<'_>> = made.iter().map(|(func, one)| pair(*func, one)).collect();
     let options = OracleOptions {
         limits: case.hop_limits(),
-        going_on: case.going_on,
-        chains: case.chains,
+        going_on: case.options.going_on,
+        chains: case.options.chains,
         divergences: MAX_FINDINGS,
         seed: case.seed,
         ..OracleOptions::for_inlined_code()
@@ -75,7 +75,7 @@ pub(super) fn versions(
     let [first, last] = [pipeline(case, &mut prng), pipeline(case, &mut prng)];
     let plan = InlinePlan::new(first, policy, last);
     let assume = match prng.below(3) {
-        _ if case.assumptions == 0 => BTreeMap::new(),
+        _ if case.options.assumptions == 0 => BTreeMap::new(),
         0 | 1 => BTreeMap::new(),
         _ => chosen(case, prng.fork(0)).map_err(|e| vec![finding(case, e)])?,
     };

@@ -78,15 +78,15 @@ fn run_oracles(
     damage: Option<EdgeDamage>,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    if !case.only_speculation && !case.only_inlining {
+    if !case.options.only_speculation && !case.options.only_inlining {
         judge_versions(case, damage, figures)?;
     }
-    if case.inlining && !case.only_speculation {
+    if case.options.inlining && !case.options.only_speculation {
         inlining::run(case, &mut figures.inlining)?;
     }
-    match case.assumptions {
+    match case.options.assumptions {
         0 => Ok(()),
-        _ if case.only_inlining => Ok(()),
+        _ if case.options.only_inlining => Ok(()),
         _ => speculation::run(case, &mut figures.speculation),
     }
 }
@@ -102,7 +102,7 @@ fn judge_versions(
     if mapped.is_empty() {
         return Ok(());
     }
-    if case.certificates {
+    if case.options.certificates {
         certificates::run(case, &mapped, &mut figures.certificates)?;
     }
     for versions in pairs_of(case.versions()) {
@@ -116,7 +116,7 @@ fn judge_versions(
         )?;
     }
     run_chains(case, &mapped, figures)?;
-    if case.stress.is_on() {
+    if case.options.stress.is_on() {
         for versions in pairs_of(case.versions()) {
             let pairs: Vec<FunctionPair<'_>> =
                 mapped.iter().filter_map(|m| m.pair(versions)).collect();
@@ -130,7 +130,7 @@ fn judge_versions(
         }
     }
     composition::run(case, &mapped, figures)?;
-    match case.certificates {
+    match case.options.certificates {
         true => certificates::some_accepted(case, &figures.certificates),
         false => Ok(()),
     }
@@ -144,7 +144,7 @@ fn run_chains(
 ) -> Result<(), Vec<FuzzFinding>> {
     let versions = [0, case.steps.len()];
     let finding = |message: String| FuzzFinding { oracle: FuzzOracle::Hops, versions, message };
-    if case.chains == 0 {
+    if case.options.chains == 0 {
         return Ok(());
     }
     let parts: Vec<_> = mapped.iter().map(graph_parts).collect();
@@ -154,7 +154,7 @@ fn run_chains(
         .collect();
     let options = HopOptions {
         seed: case.seed,
-        chains: case.chains,
+        chains: case.options.chains,
         limits: case.hop_limits(),
         divergences: MAX_FINDINGS,
         ..HopOptions::default()

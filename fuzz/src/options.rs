@@ -70,7 +70,8 @@ pub struct CampaignOptions {
     pub host_memory: bool,
     /// Whether programs call functions with declared effects.
     pub declared_calls: bool,
-    /// The NaNs of native code.
+    /// The NaNs of native code. With [`Nans::Platform`], the native oracle changes the program so
+    /// that it observes no NaN from arithmetic.
     pub nans: Nans,
 }
 
@@ -153,17 +154,7 @@ impl CampaignOptions {
             steps,
             level,
             policy: Policy::Every,
-            going_on: self.going_on,
-            certificates: self.certificates,
-            chains: self.chains,
-            stress: self.stress,
-            assumptions: self.assumptions,
-            only_speculation: self.only_speculation,
-            inlining: self.inlining,
-            only_inlining: self.only_inlining,
-            only_exits: self.only_exits,
-            stress_gc: self.stress_gc,
-            nans: self.nans,
+            options: self.clone(),
             seed,
         }
     }

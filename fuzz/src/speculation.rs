@@ -115,7 +115,7 @@ pub(super) fn versions(
         }
         if made.all.iter().any(|one| !one.exits.is_empty()) {
             made.pair_up();
-            if case.only_exits {
+            if case.options.only_exits {
                 made.keep_exits();
             }
             all.push(made);
@@ -358,7 +358,7 @@ fn compare_states(
         policy: case.policy,
         // A run that leaves executes the code between landing point and assumption again.
         limits: case.hop_limits(),
-        going_on: case.going_on,
+        going_on: case.options.going_on,
         divergences: MAX_FINDINGS,
         seed: case.seed,
         ..OracleOptions::default()
@@ -387,7 +387,7 @@ fn run_chains(
     all: &[Speculated],
     figures: &mut SpeculationFigures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    if case.chains == 0 {
+    if case.options.chains == 0 {
         return Ok(());
     }
     let parts: Vec<_> = all.iter().map(Speculated::graph).collect();
@@ -398,7 +398,7 @@ fn run_chains(
         .collect();
     let options = HopOptions {
         seed: case.seed,
-        chains: case.chains,
+        chains: case.options.chains,
         limits: case.hop_limits(),
         divergences: MAX_FINDINGS,
         ..HopOptions::default()

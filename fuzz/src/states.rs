@@ -21,7 +21,7 @@ pub(super) fn compare_states(
     let options = OracleOptions {
         policy: case.policy,
         limits: case.limits(),
-        going_on: case.going_on,
+        going_on: case.options.going_on,
         divergences: MAX_FINDINGS,
         seed: case.seed,
         ..OracleOptions::default()

@@ -150,14 +150,14 @@ pub(super) fn run(
     let options = Options { poison: true, track_memory: true, trace: TraceLevel::Digest };
     let mut pristine = Machine::with_options(&Program::new(module), case.hop_limits(), options)
         .map_err(|e| finding(e.to_string()))?;
-    pristine.stress_collector(case.stress_gc);
+    pristine.stress_collector(case.options.stress_gc);
     let sides = Sides::new(&mut pristine, module, pairs);
     for (number, args) in (0..).zip(&case.arguments) {
         let stayed = end_of(&pristine, case, args, None)?;
         let watcher = StressWatcher {
             sides: &sides,
-            stress: case.stress,
-            offset: case.stress.offset(number),
+            stress: case.options.stress,
+            offset: case.options.stress.offset(number),
             visits: 0,
             waits: false,
         };

@@ -38,7 +38,7 @@ pub(super) fn chosen(
 ) -> Result<BTreeMap<Func, Vec<Assumption>>, String> {
     let mut places = Places::new();
     for (func, f) in case.module.defined() {
-        let count = case.assumptions.saturating_mul(PLACES);
+        let count = case.options.assumptions.saturating_mul(PLACES);
         places.extend(random_places(f, &mut prng, count).map(|(i, v)| ((func, i), v)));
     }
     let seen = profile(case, &places)?;
@@ -62,7 +62,7 @@ pub(super) fn chosen(
     }
     // Prefer, for three in four, assumptions that break later in the same run: a profile that ended
     // earlier would have chosen them.
-    let most = case.assumptions as usize;
+    let most = case.options.assumptions as usize;
     let some = |[held, mut broken]: [Vec<Assumption>; 2]| {
         broken.truncate(most.saturating_mul(3).div_ceil(4));
         let rest = (most - broken.len()).min(HELD + broken.len() / 2);

@@ -5,10 +5,10 @@
 //! the point only by the values live there. So a change of liveness forgets only the outcomes that
 //! depend on it.
 
-use crate::derive::SearchNode;
 use crate::derive::{Deriver, MAX_IN_VAIN};
-use crate::entry::LostValues;
+use crate::goal::LostValues;
 use crate::level::Level;
+use crate::node::SearchNode;
 use crate::scratch::Scratch;
 use crate::source::SourcePoint;
 use ir::{Point, Value};
@@ -233,6 +233,47 @@ impl<'a, 'v> Deriver<'a, 'v> {
             self.carried.forget_kept();
         }
         None
+    }
+
+    /// The nodes left in the budget of the search for kept values.
+    pub(crate) fn nodes_left(&self) -> usize {
+        self.nodes_left
+    }
+
+    /// Takes this many nodes from that budget. If too few remain, takes none and returns `false`.
+    pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
+        let remain = self.nodes_left > nodes;
+        self.nodes_left -= if remain { nodes } else { 0 };
+        remain
+    }
+
+    /// Takes one node from the budget of the search for kept values; `false` without a node left.
+    pub(crate) fn spend(&mut self) -> bool {
+        self.nodes_left = self.nodes_left.saturating_sub(1);
+        self.nodes_left > 0
+    }
+
+    /// Whether the search for kept values has used up its budget of nodes. A value that it did not
+    /// find may still be derivable.
+    pub(crate) fn is_out_of_nodes(&self) -> bool {
+        self.nodes_left == 0
+    }
+
+    /// Whether the search for kept values has given up a value.
+    pub(crate) fn is_given_up(&self, value: Value) -> bool {
+        self.given_up.get(value.as_u32() as usize).is_some()
+    }
+
+    /// Whether no set of kept values gives a value from this source point.
+    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
+        self.given_up.get(value.as_u32() as usize) == Some(true)
+    }
+
+    /// Records that the search for kept values did not find a value from this source point.
+    pub(crate) fn give_up(&mut self, value: Value) {
+        let is_hopeless = !self.is_out_of_nodes();
+        self.all_given_up.push(value);
+        self.given_up.set(value.as_u32() as usize, is_hopeless);
     }
 
     /// Begins another search at the same source point, again without kept values. Outcomes stay.

@@ -1,6 +1,7 @@
 //! Why the search for one value failed.
 
-use crate::derive::{Alternative, Deriver, SearchNode};
+use crate::derive::Deriver;
+use crate::node::{Alternative, SearchNode};
 use crate::reason::{Obstacle, Reason};
 use crate::source::SourcePoint;
 use ir::{Effects, Value};

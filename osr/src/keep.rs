@@ -13,7 +13,8 @@
 //! near the wanted values. So nodes are looked at when the flow reaches them ([`crate::cut`]).
 
 use crate::cut::Flow;
-use crate::derive::{Alternative, Deriver, SearchNode};
+use crate::derive::Deriver;
+use crate::node::{Alternative, SearchNode};
 use crate::scratch::Scratch;
 use crate::source::SourcePoint;
 use ir::Value;
@@ -22,10 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes of the graph of one entry. Nodes beyond count as leaves, so the result is an upper bound.
 const MAX_NODES: usize = 256;
-
-/// Nodes looked at from one source point, over all its landing points, before the search gives up
-/// its entry.
-pub(crate) const MAX_SHALLOW_NODES: usize = 512;
 
 /// Nodes of the graph, by index.
 pub(crate) type Operands = SmallVec<[u32; 3]>;
@@ -110,49 +107,6 @@ pub(crate) fn forced_values(
     forced.sort_unstable();
     forced.dedup();
     forced
-}
-
-impl Deriver<'_, '_> {
-    /// The nodes left in the budget of the search for kept values.
-    pub(crate) fn nodes_left(&self) -> usize {
-        self.nodes_left
-    }
-
-    /// Takes this many nodes from that budget. If too few remain, takes none and returns `false`.
-    pub(crate) fn spend_all(&mut self, nodes: usize) -> bool {
-        let remain = self.nodes_left > nodes;
-        self.nodes_left -= if remain { nodes } else { 0 };
-        remain
-    }
-
-    /// Takes one node from the budget of the search for kept values; `false` without a node left.
-    pub(crate) fn spend(&mut self) -> bool {
-        self.nodes_left = self.nodes_left.saturating_sub(1);
-        self.nodes_left > 0
-    }
-
-    /// Whether the search for kept values has used up its budget of nodes. A value that it did not
-    /// find may still be derivable.
-    pub(crate) fn is_out_of_nodes(&self) -> bool {
-        self.nodes_left == 0
-    }
-
-    /// Whether the search for kept values has given up a value.
-    pub(crate) fn is_given_up(&self, value: Value) -> bool {
-        self.given_up.get(value.as_u32() as usize).is_some()
-    }
-
-    /// Whether no set of kept values gives a value from this source point.
-    pub(crate) fn is_hopeless(&self, value: Value) -> bool {
-        self.given_up.get(value.as_u32() as usize) == Some(true)
-    }
-
-    /// Records that the search for kept values did not find a value from this source point.
-    pub(crate) fn give_up(&mut self, value: Value) {
-        let is_hopeless = !self.is_out_of_nodes();
-        self.all_given_up.push(value);
-        self.given_up.set(value.as_u32() as usize, is_hopeless);
-    }
 }
 
 impl<'d, 'a, 'v> KeepGraph<'d, 'a, 'v> {

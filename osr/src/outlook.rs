@@ -17,35 +17,17 @@
 //! two values that only keeping gives, and six values that ten operations compute from live values.
 //! The size is 10 for the steps and 6 for the copies: the search does not try this landing point.
 
-use crate::derive::{Deriver, MAX_VISITS, SearchNode};
-use crate::entry::{DerivationCost, EntryGoal};
+use crate::derive::{Deriver, MAX_VISITS};
+use crate::goal::{DerivationCost, EntryGoal};
 use crate::level::Level;
+use crate::node::SearchNode;
 use crate::scratch::Scratch;
-use crate::source::{Here, SourcePoint};
+use crate::source::{Here, Outlook, SourcePoint};
 use ir::Value;
 use std::cmp::Ordering;
 
 /// Landing points of one source point up to which a search at each costs less than judgments.
 pub(crate) const FEW_LANDINGS: usize = 8;
-
-/// The ways to have a wanted value from a source point whose path binds nothing, at the highest
-/// level. A lower level has fewer.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) enum Outlook {
-    /// No entry has it.
-    #[default]
-    Hopeless,
-    /// An entry reads it without keeping a value.
-    Read,
-    /// Another value of the target version stands for it.
-    Replaced,
-    /// An entry must keep this value for it.
-    Forced(Value),
-    /// An entry makes it by a step of its own, or keeps a value for it.
-    Constant,
-    /// An entry computes it from its operands by a step of its own, or keeps a value for it.
-    Computed,
-}
 
 /// The judgment of a landing point without a search.
 #[derive(Clone, Copy, PartialEq, Eq)]

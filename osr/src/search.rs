@@ -4,7 +4,8 @@
 use crate::accesses::{accessed, address};
 use crate::blame::{KnownUses, suspects};
 use crate::derive::Deriver;
-use crate::entry::{self, Derivation, DerivationCost, EntryGoal, LastKept, LostValues, Replays};
+use crate::entry::{self, Derivation, LastKept};
+use crate::goal::{DerivationCost, EntryGoal, LostValues, Replays};
 use crate::landings::landings_to_try;
 use crate::level::Level;
 use crate::live::LiveTable;

@@ -7,11 +7,10 @@
 //! *after* the jump. A pool formed before the jump would, on a back edge, hold the parameters of
 //! the last iteration (`tests/oir/osr/stale_parameter.oir`).
 
-use crate::derive::{Alternative, SearchNode};
 use crate::facts::Facts;
 use crate::level::Level;
-use crate::outlook::Outlook;
-use crate::pair::Analyzed;
+use crate::node::{Alternative, SearchNode};
+use crate::pair::analyzed::Analyzed;
 use crate::paths::TakenJump;
 use crate::scratch::Scratch;
 use cranelift_entity::EntityRef;
@@ -48,6 +47,25 @@ struct RestOp {
     /// The lowest level that may execute it: an operand, or an operand's operand, may be
     /// [`Here::Member`].
     level: Level,
+}
+
+/// The ways to have a wanted value from a source point whose path binds nothing, at the highest
+/// level. A lower level has fewer.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) enum Outlook {
+    /// No entry has it.
+    #[default]
+    Hopeless,
+    /// An entry reads it without keeping a value.
+    Read,
+    /// Another value of the target version stands for it.
+    Replaced,
+    /// An entry must keep this value for it.
+    Forced(Value),
+    /// An entry makes it by a step of its own, or keeps a value for it.
+    Constant,
+    /// An entry computes it from its operands by a step of its own, or keeps a value for it.
+    Computed,
 }
 
 /// The source version's values at one point.

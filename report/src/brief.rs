@@ -4,14 +4,14 @@
 #[cfg(doc)]
 use super::MOST_LINES;
 use super::comparison;
-use super::section::{LABEL, Section, fitted};
+use super::section::{LABEL, Section, Term, fitted};
 use super::summary::counted;
 use super::text::{
-    AS_OFTEN, GapTable, STOPPED, blamed, change, decimal, function_table, level, level_table,
-    levels, percent, whole,
+    AS_OFTEN, GapTable, blamed, change, decimal, function_table, level, level_table, levels,
+    percent, whole,
 };
 use super::totals::largest;
-use crate::schema::{DirectionFigures, FunctionReport, Report, Spread};
+use crate::schema::{Causes, DirectionFigures, FunctionReport, Report, Spread};
 use crate::table::{TextTable, grouped};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,9 +23,7 @@ const CAUSES: usize = 4;
 /// shows the shares, and replaces the tables of causes and functions.
 pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section> {
     let mut all = beginning;
-    if report.interrupted {
-        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
-    }
+    all.extend(Section::stopped(report.interrupted));
     if report.totals.functions.changed == 0 && report.against.is_none() {
         return all;
     }
@@ -33,7 +31,7 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
         all.extend(comparison::sections_within(against, CAUSES, usize::MAX));
         // The tables of causes, of functions and of sizes come last, in this order.
         let [causes, functions] = [all.len() - 3, all.len() - 2];
-        all.push(Section::Terms(legend()));
+        all.push(legend());
         return fitted(all, &[functions, causes]);
     }
     all.extend([
@@ -43,7 +41,7 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
     ]);
     let [causes, list] = [all.len() - 1, all.len()];
     let functions = Section::Table(functions(report));
-    all.extend([functions, Section::Terms(terms(report)), Section::Terms(legend())]);
+    all.extend([functions, Section::Terms(terms(report)), legend()]);
     fitted(all, &[list, causes])
 }
 
@@ -88,7 +86,7 @@ fn causes(report: &Report) -> TextTable {
     let mut gaps = GapTable::new(sums);
     gaps.headings(&format!("points without entry, {}", report.level));
     let mut points: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for (reason, passes) in sums.iter().flat_map(|sum| &sum.infeasible_by_pass) {
+    for (reason, passes) in sums.iter().flat_map(|sum| &sum.causes.infeasible_by_pass) {
         for (pass, count) in passes {
             *points.entry((reason, pass)).or_default() += count;
         }
@@ -97,15 +95,12 @@ fn causes(report: &Report) -> TextTable {
         gaps.table.line("  none");
         return gaps.table;
     }
-    gaps.row("  all", |counts| counts.reasons.values().sum());
+    gaps.row("  all", Causes::total);
     let mut causes: Vec<((&str, &str), u64)> = points.into_iter().collect();
     causes.sort_by_key(|(_, count)| Reverse(*count));
     for ((reason, pass), _) in &causes {
         let label = format!("    {}: {}", blamed(pass), reason.replace('_', " "));
-        gaps.row(&label, |counts| {
-            let passes = counts.by_pass.get(*reason);
-            passes.and_then(|passes| passes.get(*pass)).copied().unwrap_or(0)
-        });
+        gaps.row(&label, |counts| counts.of(reason, pass));
     }
     // The row of all stands before them.
     gaps.table.keep(1 + CAUSES);
@@ -119,7 +114,7 @@ fn functions(report: &Report) -> TextTable {
         report.functions.iter().filter(|f| f.is_changed()).collect();
     let missing = |function: &FunctionReport| -> u64 {
         let sides = [&function.forward, &function.backward];
-        sides.iter().flat_map(|side| side.infeasible.values()).sum()
+        sides.iter().map(|side| side.causes.total()).sum()
     };
     let mut lacking: Vec<&FunctionReport> =
         changed.iter().copied().filter(|function| missing(function) > 0).collect();
@@ -131,7 +126,7 @@ fn functions(report: &Report) -> TextTable {
 }
 
 /// Figures that need no table.
-fn terms(report: &Report) -> Vec<(String, String)> {
+fn terms(report: &Report) -> Vec<Term> {
     let totals = &report.totals;
     let (base, opt) = (totals.base.instructions, totals.opt.instructions);
     let size = format!(
@@ -152,17 +147,17 @@ fn terms(report: &Report) -> Vec<(String, String)> {
             grouped(checked.refuted)
         ),
     };
-    let mut terms = vec![("size".to_owned(), size), ("checked".to_owned(), checked)];
+    let mut terms = vec![("size", size), ("checked", checked)];
     if totals.refused > 0 {
         let refused = format!("{} rewrites, so that entries hold", grouped(totals.refused));
-        terms.push(("given up".to_owned(), refused));
+        terms.push(("given up", refused));
     }
     terms.extend(blame_check(report));
     terms
 }
 
 /// The result of the test of blame, if there was one.
-pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
+pub(super) fn blame_check(report: &Report) -> Option<Term> {
     let check = report.blame_check?;
     let text = match check.points {
         0 => "no point without an entry, so no blame to check".to_owned(),
@@ -187,12 +182,12 @@ pub(super) fn blame_check(report: &Report) -> Option<(String, String)> {
             text
         }
     };
-    Some(("blame".to_owned(), text))
+    Some(("blame", text))
 }
 
 /// The meaning of the levels, in few lines.
-fn legend() -> Vec<(String, String)> {
+fn legend() -> Section {
     let levels = "what the code of an entry may read: at empty nothing, at live the live values, \
                   at live_e arguments too, at alias equal values too, at avail kept values too";
-    vec![("levels".to_owned(), levels.to_owned())]
+    Section::legend(&[("levels", levels)])
 }

@@ -1,13 +1,12 @@
 //! Compares a report with an older one, and prints the changes.
 
 use super::UNBLAMED;
-use super::past::{PastDirection, PastFunction, PastReport};
-use super::section::{LABEL, Section, TERM, WIDTH};
+use super::section::{LABEL, Section, TERM, Term, WIDTH};
 use super::summary::pipeline_words;
 use super::text::{NO_FIGURE, blamed, change, level_table, percent};
 use crate::schema::{
     Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
-    FunctionFate, LEVELS, PerLevel, Report, Size,
+    DirectionFigures, FunctionFate, FunctionReport, LEVELS, PerLevel, Report, Size,
 };
 use crate::table::{TextTable, grouped, shortened};
 use std::cmp::Reverse;
@@ -19,25 +18,25 @@ use std::collections::{BTreeMap, BTreeSet};
 /// functions of these names. Cost: linear in both reports.
 pub fn compare(
     report: &Report,
-    past: &[PastReport],
+    past: &[Report],
     path: &str,
     alone: bool,
     selected: Option<&BTreeSet<&str>>,
 ) -> Option<Comparison> {
     let same = past.iter().find(|old| old.pipeline == report.pipeline);
     let only = past.first().filter(|_| alone && past.len() == 1);
-    Some(compared(same.or(only)?, &PastReport::of(report), path, selected))
+    Some(compared(same.or(only)?, report, path, selected))
 }
 
 /// The functions of a report by name, and their order.
 struct Indexed<'a> {
-    order: Vec<&'a PastFunction>,
-    by_name: BTreeMap<&'a str, &'a PastFunction>,
+    order: Vec<&'a FunctionReport>,
+    by_name: BTreeMap<&'a str, &'a FunctionReport>,
 }
 
 impl<'a> Indexed<'a> {
-    fn new(report: &'a PastReport) -> Indexed<'a> {
-        let order: Vec<&PastFunction> = report.functions.iter().collect();
+    fn new(report: &'a Report) -> Indexed<'a> {
+        let order: Vec<&FunctionReport> = report.functions.iter().collect();
         let by_name = order.iter().map(|function| (function.name.as_str(), *function)).collect();
         Indexed { order, by_name }
     }
@@ -50,8 +49,8 @@ impl<'a> Indexed<'a> {
 }
 
 fn compared(
-    old: &PastReport,
-    new: &PastReport,
+    old: &Report,
+    new: &Report,
     path: &str,
     selected: Option<&BTreeSet<&str>>,
 ) -> Comparison {
@@ -68,7 +67,7 @@ fn compared(
     let sums = sides.each_ref().map(Sums::of);
     let same_level = old.level == new.level;
     let profiled = old.profile.is_some() && new.profile.is_some();
-    let direction = |of: fn(&Sums) -> &PastDirection| {
+    let direction = |of: fn(&Sums) -> &DirectionFigures| {
         compared_direction([of(&sums[0]), of(&sums[1])], same_level, profiled)
     };
     let [before, after] = [old, new];
@@ -95,16 +94,16 @@ fn compared(
 struct Sums {
     base: Size,
     opt: Size,
-    forward: PastDirection,
-    backward: PastDirection,
+    forward: DirectionFigures,
+    backward: DirectionFigures,
 }
 
 impl Sums {
     fn of(functions: &Indexed<'_>) -> Sums {
         let mut sums = Sums::default();
         for function in functions.order.iter().filter(|function| function.is_changed()) {
-            add_size(&mut sums.base, &function.base);
-            add_size(&mut sums.opt, &function.opt);
+            sums.base.merge(&function.base);
+            sums.opt.merge(&function.opt);
             sums.forward.merge(&function.forward);
             sums.backward.merge(&function.backward);
         }
@@ -112,15 +111,8 @@ impl Sums {
     }
 }
 
-/// Adds a size of a document, whose numbers may be any.
-fn add_size(sum: &mut Size, size: &Size) {
-    sum.instructions = sum.instructions.saturating_add(size.instructions);
-    sum.constants = sum.constants.saturating_add(size.constants);
-    sum.params = sum.params.saturating_add(size.params);
-}
-
 fn compared_direction(
-    [old, new]: [&PastDirection; 2],
+    [old, new]: [&DirectionFigures; 2],
     same_level: bool,
     profiled: bool,
 ) -> ComparedDirection {
@@ -129,7 +121,7 @@ fn compared_direction(
         let (Some(before), Some(after)) = (old.feasible.get(level), new.feasible.get(level)) else {
             continue;
         };
-        let dynamic = |side: &PastDirection| side.dynamic.as_ref().and_then(|d| d.share(level));
+        let dynamic = |side: &DirectionFigures| side.dynamic.as_ref().and_then(|d| d.share(level));
         let figures = ComparedLevel {
             entries: Change { old: *before, new: *after },
             share: Change { old: old.share(level), new: new.share(level) },
@@ -146,10 +138,10 @@ fn compared_direction(
 
 /// The causes whose counts differ, by growth: the cause with the largest increase of points comes
 /// first.
-fn compared_causes(old: &PastDirection, new: &PastDirection) -> Vec<ComparedCause> {
+fn compared_causes(old: &DirectionFigures, new: &DirectionFigures) -> Vec<ComparedCause> {
     let mut causes: BTreeMap<(&str, &str), Change<u64>> = BTreeMap::new();
     for (side, is_new) in [(old, false), (new, true)] {
-        for (reason, passes) in &side.infeasible_by_pass {
+        for (reason, passes) in &side.causes.infeasible_by_pass {
             for (pass, count) in passes {
                 let points = causes.entry((reason, pass)).or_default();
                 let figure = if is_new { &mut points.new } else { &mut points.old };
@@ -183,18 +175,19 @@ fn compared_functions(sides: &[Indexed<'_>; 2], level: usize) -> Vec<ComparedFun
 }
 
 /// A function that selects one direction of a function.
-type DirectionOf = fn(&PastFunction) -> &PastDirection;
+type DirectionOf = fn(&FunctionReport) -> &DirectionFigures;
 
 /// The change of one function. `None` if equally many points lack an entry in each direction.
 fn compared_function(
-    old: Option<&PastFunction>,
-    new: Option<&PastFunction>,
+    old: Option<&FunctionReport>,
+    new: Option<&FunctionReport>,
     level: usize,
 ) -> Option<ComparedFunction> {
     let (mut lost, mut gained) = (0u64, 0u64);
     let sides: [DirectionOf; 2] = [|function| &function.forward, |function| &function.backward];
     for of in sides {
-        let missing = |f: Option<&PastFunction>| f.and_then(|f| of(f).missing(level)).unwrap_or(0);
+        let missing =
+            |f: Option<&FunctionReport>| f.and_then(|f| of(f).missing(level)).unwrap_or(0);
         let (before, after) = (missing(old), missing(new));
         lost = lost.saturating_add(after.saturating_sub(before));
         gained = gained.saturating_add(before.saturating_sub(after));
@@ -207,7 +200,7 @@ fn compared_function(
         _ => return None,
     };
     let share = |of: DirectionOf| {
-        let share = |f: Option<&PastFunction>| f.and_then(|f| of(f).share(level));
+        let share = |f: Option<&FunctionReport>| f.and_then(|f| of(f).share(level));
         Change { old: share(old), new: share(new) }
     };
     Some(ComparedFunction {
@@ -248,7 +241,7 @@ fn directions(comparison: &Comparison) -> [(&'static str, &ComparedDirection); 2
     [("base to opt", &comparison.forward), ("opt to base", &comparison.backward)]
 }
 
-fn heading(comparison: &Comparison) -> Vec<(String, String)> {
+fn heading(comparison: &Comparison) -> Vec<Term> {
     let room = WIDTH - TERM;
     let mut terms = vec![("against", shortened(&comparison.path, room))];
     if comparison.program.differs() {
@@ -275,7 +268,7 @@ fn heading(comparison: &Comparison) -> Vec<(String, String)> {
         let common = grouped(comparison.compared.new);
         terms.push(("", format!("{which}: the {common} functions that both have")));
     }
-    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+    terms
 }
 
 /// The shares by level, old and new.

@@ -1,11 +1,12 @@
 //! Computes the figures of `osier report` for a pipeline that inlines: the points with an entry
 //! into or out of the inlined version, and the price by the number of activations.
 
-use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
+use super::section::{self, LABEL, Section};
 use super::summary::inlining_summary;
-use super::text::{NO_FIGURE, STOPPED, given_up_section, percent};
+use super::tables::{TableReport, mean_and_most};
+use super::text::{given_up_section, percent};
 use crate::schema::{
-    FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size, Spread,
+    FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size,
 };
 use crate::table::{TextTable, grouped, shortened};
 use derive::driver::Why;
@@ -55,45 +56,29 @@ impl InliningReport {
 /// The functions that the text lists.
 const MOST: usize = 12;
 
-/// The report as text, with the two sentences of [`inlining_summary`] before its tables. Every line
-/// ends with `\n`.
-pub fn inlining_text(report: &InliningReport, options: TextOptions) -> String {
-    let mut all = vec![Section::Sentences(inlining_summary(report).into())];
-    if options.verbose || report.functions.is_empty() {
-        all.extend(sections(report));
-        return joined(&all, options.colored);
-    }
-    if report.interrupted {
-        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
-    }
-    all.push(Section::Table(points(&report.totals)));
-    all.extend(lost(&report.totals).map(Section::Table));
-    all.extend([Section::Table(prices(&report.totals)), Section::Table(sizes(report))]);
-    let list = all.len();
-    all.push(Section::Table(largest(report)));
-    joined(&fitted(all, &[list]), options.colored)
-}
-
-/// The sections of the report, in order.
-pub(super) fn sections(report: &InliningReport) -> Vec<Section> {
-    let mut sections = vec![Section::Terms(heading(report))];
+/// The report as tables.
+pub fn inlining_tables(report: &InliningReport) -> TableReport {
+    let totals = &report.totals;
+    let mut tables = Vec::new();
     if !report.functions.is_empty() {
-        sections.push(Section::Table(points(&report.totals)));
-        sections.extend(lost(&report.totals).map(Section::Table));
-        sections.extend([
-            Section::Table(prices(&report.totals)),
-            Section::Table(sizes(report)),
-            Section::Table(largest(report)),
-        ]);
-        let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
-        let refused = report.functions.iter().map(|f| f.refused).sum();
-        sections.extend(given_up_section(refused, given_up));
-        sections.push(Section::Terms(legend()));
+        tables.push(points(totals));
+        tables.extend(lost(totals));
+        tables.extend([prices(totals), sizes(report), largest(report)]);
     }
-    sections
+    let given_up = report.functions.iter().map(|f| (f.name.as_str(), f.given_up.as_slice()));
+    let refused = report.functions.iter().map(|f| f.refused).sum();
+    let rest = given_up_section(refused, given_up).into_iter().chain([legend()]).collect();
+    TableReport {
+        title: format!("Inlining report on {}", report.program.path),
+        summary: inlining_summary(report),
+        heading: heading(report),
+        interrupted: report.interrupted,
+        tables: tables.into_iter().map(|table| (table, true)).collect(),
+        rest,
+    }
 }
 
-fn heading(report: &InliningReport) -> Vec<(String, String)> {
+fn heading(report: &InliningReport) -> Section {
     let functions = format!(
         "{} of {} with inlined code, {} calls inlined",
         grouped(report.functions.len() as u64),
@@ -107,16 +92,8 @@ fn heading(report: &InliningReport) -> Vec<(String, String)> {
         grouped(checked.all_dropped()),
         grouped(checked.refuted)
     );
-    let mut terms = vec![
-        ("program", shortened(&report.program.path, WIDTH - TERM)),
-        ("pipeline", report.pipeline.join(" ")),
-        ("functions", functions),
-        ("checked", checked),
-    ];
-    if report.interrupted {
-        terms.push(("stopped", STOPPED.to_owned()));
-    }
-    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+    let more = vec![("functions", functions), ("checked", checked)];
+    section::heading(&report.program, None, &report.pipeline, more, report.interrupted)
 }
 
 fn points(totals: &InliningFigures) -> TextTable {
@@ -153,13 +130,10 @@ fn lost(totals: &InliningFigures) -> Option<TextTable> {
 fn prices(totals: &InliningFigures) -> TextTable {
     let mut table = TextTable::new(22, &[12, 10, 10, 10, 10]);
     table.row("activations landed in", ["entries", "values", "steps", "kept", "most"]);
-    let mean = |spread: &Spread| {
-        spread.mean().map_or_else(|| NO_FIGURE.to_owned(), |mean| format!("{mean:.2}"))
-    };
     for (count, FramePrice { values, chi, kept }) in &totals.frames {
-        let most = kept.max().map_or_else(|| NO_FIGURE.to_owned(), grouped);
         let entries = grouped(values.count());
-        table.row(&format!("  {count}"), [entries, mean(values), mean(chi), mean(kept), most]);
+        let [[values, _], [chi, _], [kept, most]] = [values, chi, kept].map(mean_and_most);
+        table.row(&format!("  {count}"), [entries, values, chi, kept, most]);
     }
     table
 }
@@ -167,12 +141,8 @@ fn prices(totals: &InliningFigures) -> TextTable {
 fn sizes(report: &InliningReport) -> TextTable {
     let mut table = TextTable::new(LABEL, &[10, 10, 10, 10]);
     table.row("size of these functions", ["base", "cleaned", "inlined", "growth"]);
-    let mut sums = [Size::default(); 3];
-    for function in &report.functions {
-        let sizes = [function.base, function.cleaned, function.opt];
-        sums.iter_mut().zip(&sizes).for_each(|(sum, size)| sum.merge(size));
-    }
-    let [base, cleaned, opt] = sums.map(|size| size.instructions);
+    let sizes = report.functions.iter().map(|f| [f.base, f.cleaned, f.opt]);
+    let [base, cleaned, opt] = Size::sums(sizes).map(|size| size.instructions);
     let growth = if cleaned == 0 { 1.0 } else { opt as f64 / cleaned as f64 };
     let growth = format!("{growth:.2}");
     table.row("  instructions", [grouped(base), grouped(cleaned), grouped(opt), growth]);
@@ -205,8 +175,8 @@ fn largest(report: &InliningReport) -> TextTable {
 }
 
 /// The terms of the tables with their explanations.
-fn legend() -> Vec<(String, String)> {
-    const WORDS: [(&str, &str); 8] = [
+fn legend() -> Section {
+    Section::legend(&[
         ("checked", "entries of all steps: to the cleaned version, and behind the copy"),
         ("up", "entries from the base into the version with inlined code"),
         ("down", "entries out of that version, into activations of bases"),
@@ -215,6 +185,5 @@ fn legend() -> Vec<(String, String)> {
         ("steps", "operations executed and values copied by a transition, on average"),
         ("kept", "values kept for an entry alone, on average, and the most of one"),
         ("growth", "the instructions after inlining, of those before (cleaned)"),
-    ];
-    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
+    ])
 }

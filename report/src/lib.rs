@@ -22,20 +22,22 @@ pub mod source;
 mod speculation;
 mod summary;
 mod table;
+mod tables;
 mod tally;
 mod text;
 mod totals;
 
 pub use comparison::compare;
-pub use inlining::{inlined_function, inlining_text};
-pub use page::{FunctionPage, PipelinePage, inlining_page, page, speculation_page};
-pub use past::{PastReport, PastReportError, read_past};
+pub use inlining::{inlined_function, inlining_tables};
+pub use page::{FunctionPage, PipelinePage, page, tables_page};
+pub use past::{PastReportError, read_past};
 pub use sample::{BetterBlame, RankedGap, check_blame, ranked_gaps};
 pub use section::{MOST_LINES, TextOptions, WIDTH, colored_labels};
 pub use several::several_text;
 pub(crate) use speculation::speculated_version;
-pub use speculation::{speculated, speculation_text};
-pub use summary::{inlining_summary, pipeline_name, speculation_summary, summary};
+pub use speculation::{speculated, speculation_tables};
+pub use summary::{pipeline_name, summary};
+pub use tables::TableReport;
 pub use text::{check_text, text};
 
 use crate::blame::History;

@@ -1,19 +1,19 @@
 //! Prints action logs and mappings as text for people. Values and blocks have the names of the text
 //! form.
 
-mod frames;
-
 use crate::source::{Line, Lines, VersionLines};
 use cranelift_entity::SecondaryMap;
-use derive::driver::{Derived, Proved, ProvedMapping, Why};
+use derive::driver::{Derived, MissingPoints, Proved, ProvedMapping, Why};
+use derive::inlining::Inlined;
 use derive::speculate::{Assumption, Expected};
-pub use frames::{frames, frames_with_lines};
 use ir::edit::ActionLog;
 use ir::text::{AtName, FunctionText, print_literal};
-use ir::{Function, Inst, Module, Opcode, Point, Value};
-use osr::{Level, Obstacle};
+use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
+use osr::{Level, Obstacle, Version, VersionTree};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use transition::mapping::{Assign, Entry, Operand, Replay, Step};
+use transition::frames::{FramePlace, Landing};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 
 /// The most bytes of an instruction that a listing shows beside its point.
 const INST: usize = 60;
@@ -57,13 +57,9 @@ pub(crate) fn fact(function: &Function, assumption: &Assumption) -> String {
 }
 
 /// Lists the mappings in both directions between a base and its derived version: every point with
-/// its entry, or with the reason for the missing entry.
-pub fn mappings(module: &Module, base: &Function, derived: &Derived, certified: &Proved) -> String {
-    mappings_with_lines(module, base, derived, certified, None)
-}
-
-/// As [`mappings`], with the lines of the source behind the instructions, where they are known.
-pub fn mappings_with_lines(
+/// its entry, or with the reason for the missing entry. `lines` are the lines of the source, where
+/// they are known.
+pub fn mappings(
     module: &Module,
     base: &Function,
     derived: &Derived,
@@ -74,19 +70,49 @@ pub fn mappings_with_lines(
     let [base, opt] = NamedVersion::pair(module, [base, &derived.function], log, lines);
     let mut out = String::new();
     for (level, made) in &certified.levels {
-        let (level, out) = (*level, &mut out);
+        let out = &mut out;
         Listing { source: &base, target: &opt, log, out }.direction(
             "base to opt",
-            level,
+            *level,
             &made.before,
         );
         Listing { source: &opt, target: &base, log, out }.direction(
             "opt to base",
-            level,
+            *level,
             &made.after,
         );
     }
     out
+}
+
+/// Lists the entries of a version with inlined code: every reachable point of the base with its
+/// entry into the version, and every reachable point of the version with its entry into frames. A
+/// point without an entry has the reason. `lines` are as for [`mappings`]. Cost: linear in the
+/// entries and in the functions of frames.
+pub fn frames(module: &Module, made: &Inlined, lines: Option<&dyn Lines>) -> String {
+    let [base, opt] = [VersionTree::BASE, made.optimized]
+        .map(|version| NamedVersion::of_inlined(module, made, version, lines));
+    let (log, mut out) = (ActionLog::empty_for(base.version), String::new());
+    let own = made.copies.instances()[0].func;
+    let inner = made.down.entries().flat_map(|(_, entry)| &entry.inner);
+    let named = |func| {
+        let body = module.body(func).expect("frames land in bases");
+        (func, NamedVersion::new(module, body))
+    };
+    let funcs: BTreeSet<Func> = inner.map(|frame| frame.func).chain([own]).collect();
+    let bases = FrameBases { own, by_func: funcs.into_iter().map(named).collect() };
+    let mut up = Listing { source: &base, target: &opt, log: &log, out: &mut out };
+    up.across("base to opt", &made.points[0], &made.up, &made.missing[0], None);
+    let mut down = Listing { source: &opt, target: &base, log: &log, out: &mut out };
+    down.across("opt to frames", &made.points[1], &made.down, &made.missing[1], Some(&bases));
+    out
+}
+
+/// The bases that entries out of inlined code land in.
+struct FrameBases<'a> {
+    /// The function with the inlined code.
+    own: Func,
+    by_func: BTreeMap<Func, NamedVersion<'a>>,
 }
 
 /// A version and the names of its values and blocks.
@@ -126,6 +152,19 @@ impl<'a> NamedVersion<'a> {
         ]
     }
 
+    /// A version of a function with inlined code, with the lines of its instructions, if the source
+    /// is known.
+    pub(crate) fn of_inlined(
+        module: &'a Module,
+        made: &'a Inlined,
+        version: Version,
+        lines: Option<&'a dyn Lines>,
+    ) -> NamedVersion<'a> {
+        let func = made.copies.instances()[0].func;
+        let lines = lines.map(|lines| VersionLines::of_inlined(lines, func, made, version));
+        NamedVersion::new(module, made.tree.function(version)).with_lines(lines)
+    }
+
     /// The version with the lines of its instructions, if the source is known.
     pub(crate) fn with_lines(self, lines: Option<VersionLines<'a>>) -> NamedVersion<'a> {
         NamedVersion { lines, ..self }
@@ -147,6 +186,13 @@ impl NamedVersion<'_> {
     /// The place of a point and the id of the instruction that is about to execute there.
     fn point(&self, point: Point) -> String {
         format!("{} {}", self.place(point), point.inst())
+    }
+
+    /// The place of a frame, as in `@f body:2 inst7`, or `@f within body:2 inst7`.
+    fn frame(&self, at: FramePlace) -> String {
+        let within = if matches!(at, FramePlace::Within(_)) { "within " } else { "" };
+        let name = AtName(self.version.name());
+        format!("{name} {within}{}", self.point(Point::before(at.inst())))
     }
 
     /// The instruction that is about to execute at a point, and its line in the source, as a
@@ -206,7 +252,7 @@ impl Listing<'_> {
         for inst in self.source.version.all_insts() {
             let point = Point::before(inst);
             if let Some(entry) = made.mapping.entry(point) {
-                self.entry(point, entry);
+                self.entry(point, entry, None);
                 continue;
             }
             match made.missing.at(point) {
@@ -220,6 +266,33 @@ impl Listing<'_> {
                     self.line(2, &format!("{place}: unreachable{comment}"));
                 }
             }
+        }
+    }
+
+    /// The entries of a mapping into or out of inlined code, composed of several steps. `bases` are
+    /// those of a mapping into frames.
+    fn across(
+        &mut self,
+        heading: &str,
+        points: &[Point],
+        mapping: &Mapping,
+        missing: &MissingPoints,
+        bases: Option<&FrameBases<'_>>,
+    ) {
+        let (name, count) = (AtName(self.source.version.name()), points.len());
+        let entries = count - missing.len();
+        self.line(0, &format!("func {name}, {heading}, avail: {entries} of {count} points"));
+        for point in points {
+            let Some(entry) = mapping.entry(*point) else {
+                let reason = missing.at(*point).map_or("unknown", Why::name);
+                self.no_entry(*point, &reason.replace('_', " "));
+                continue;
+            };
+            let frames = bases.map(|bases| {
+                let landings = entry.landings(bases.own, mapping.target());
+                landings.map(|landing| (&bases.by_func[&landing.func], landing)).collect()
+            });
+            self.entry(*point, entry, frames);
         }
     }
 
@@ -241,24 +314,51 @@ impl Listing<'_> {
         self.line(2, &format!("{place}: no entry: {why}{comment}"));
     }
 
-    fn entry(&mut self, point: Point, entry: &Entry) {
-        let (from, to) = (self.source.point(point), self.target.point(entry.target));
-        self.line(2, &format!("{from} -> {to}{}", self.source.comment(point)));
-        self.compute(&entry.steps);
-        let replays = entry.replays.iter().map(|replay| self.replay(replay));
-        let replays: Vec<String> = replays.collect();
-        self.parts("replay", replays);
-        let (same, set): (Vec<&Assign>, Vec<&Assign>) =
-            entry.assigns.iter().partition(|assign| assign.is_identity());
+    /// An entry: to the target version, or into frames, each with the base it lands in.
+    fn entry(
+        &mut self,
+        point: Point,
+        entry: &Entry,
+        frames: Option<Vec<(&NamedVersion<'_>, Landing<'_>)>>,
+    ) {
         let (source, target) = (self.source, self.target);
-        let set = set.into_iter().map(|Assign { value, from }| {
-            format!("{} = {}", target.text.value(*value), source.operand(*from))
-        });
-        self.parts("set", set);
-        if !same.is_empty() {
-            self.part("unchanged", &target.values(same.into_iter().map(|assign| assign.value)));
+        let to = match &frames {
+            None => target.point(entry.target),
+            Some(frames) => {
+                let places = frames.iter().map(|(base, frame)| base.frame(frame.at));
+                places.collect::<Vec<_>>().join(" in ")
+            }
+        };
+        self.line(2, &format!("{} -> {to}{}", source.point(point), source.comment(point)));
+        self.compute(&entry.steps);
+        let replayed = |replay| match frames {
+            None => self.replay(replay),
+            Some(_) => source.replay(replay),
+        };
+        let replays: Vec<String> = entry.replays.iter().map(replayed).collect();
+        self.parts("replay", replays);
+        for (base, frame) in frames.iter().flatten() {
+            self.part("frame", &AtName(base.version.name()).to_string());
+            self.set(base, frame.assigns);
+        }
+        if frames.is_none() {
+            let is_same = |assign: &&Assign| assign.is_identity();
+            self.set(target, entry.assigns.iter().filter(|assign| !is_same(assign)));
+            let mut same = entry.assigns.iter().filter(is_same).map(|a| a.value).peekable();
+            if same.peek().is_some() {
+                self.part("unchanged", &target.values(same));
+            }
         }
         self.kept(&entry.kept);
+    }
+
+    /// Assignments to values of a version.
+    fn set<'s>(&mut self, to: &NamedVersion<'_>, assigns: impl IntoIterator<Item = &'s Assign>) {
+        let source = self.source;
+        let set = assigns.into_iter().map(|Assign { value, from }| {
+            format!("{} = {}", to.text.value(*value), source.operand(*from))
+        });
+        self.parts("set", set);
     }
 
     /// A replayed store, and the place where it stands in the target version.

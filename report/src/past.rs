@@ -1,12 +1,11 @@
-//! Older reports, read from their JSON documents.
+//! Older reports, read from their JSON documents: the keys that a comparison needs. Other figures
+//! are as in an empty report.
 //!
 //! The documents are untrusted: a report is rejected if its figures contradict each other, and all
 //! sums over it saturate.
 
 use super::place;
-use crate::schema::{
-    DirectionFigures, DynamicFigures, FunctionReport, PerLevel, Report, SCHEMA, Size, Time,
-};
+use crate::schema::{DirectionFigures, Report, SCHEMA, Time};
 use crate::table::shortened;
 use osr::Level;
 use serde::Deserialize;
@@ -42,60 +41,25 @@ impl fmt::Display for PastReportError {
 
 impl std::error::Error for PastReportError {}
 
-/// The part of an older report that a comparison reads.
-#[derive(Clone, Debug, Deserialize)]
-pub struct PastReport {
-    pub(super) program: PastProgram,
-    pub(super) pipeline: Vec<String>,
-    pub(super) level: String,
-    pub(super) profile: Option<String>,
-    pub(super) functions: Vec<PastFunction>,
-    pub(super) interrupted: bool,
-    pub(super) time: Time,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct PastProgram {
-    pub(super) path: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct PastFunction {
-    pub(super) name: String,
-    pub(super) base: Size,
-    pub(super) opt: Size,
-    actions: BTreeMap<String, u64>,
-    pub(super) forward: PastDirection,
-    pub(super) backward: PastDirection,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct PastDirection {
-    points: u64,
-    unreachable: u64,
-    pub(super) feasible: PerLevel<u64>,
-    pub(super) infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
-    pub(super) dynamic: Option<DynamicFigures>,
-}
-
 /// The schema of a document. Other keys are ignored.
 #[derive(Deserialize)]
 struct Schema {
     schema: u64,
 }
 
-/// Reads the document of one pipeline, or the array of several. Cost: linear in the text.
+/// Reads the document of one pipeline, or the array of several. Keys that no comparison reads are
+/// ignored. Cost: linear in the text.
 ///
 /// # Errors
 /// [`PastReportError`], which names the place in the text or the function.
-pub fn read_past(text: &str) -> Result<Vec<PastReport>, PastReportError> {
+pub fn read_past(text: &str) -> Result<Vec<Report>, PastReportError> {
     // Documents of another schema may have other keys, so the schema comes first.
     for Schema { schema } in documents::<Schema>(text)? {
         if schema != u64::from(SCHEMA) {
             return Err(PastReportError::OtherSchema(schema));
         }
     }
-    let reports: Vec<PastReport> = documents(text)?;
+    let reports: Vec<Report> = documents(text)?;
     if reports.is_empty() {
         return Err(PastReportError::Malformed("an array without reports".to_owned()));
     }
@@ -118,7 +82,7 @@ const MOST_SECONDS: f64 = 1e9;
 /// Rejects a report whose figures contradict each other: a level without figures, two functions of
 /// one name, more entries than points, causes that do not add up to the points without an entry, or
 /// an impossible time.
-fn consistent(report: &PastReport) -> Result<(), PastReportError> {
+fn consistent(report: &Report) -> Result<(), PastReportError> {
     let fault = |what: String| Err(PastReportError::Contradiction(what));
     let level = Level::ALL.iter().find(|level| level.name() == report.level);
     let Some(level) = level else {
@@ -160,7 +124,7 @@ fn consistent(report: &PastReport) -> Result<(), PastReportError> {
 
 /// The contradiction among the levels of one direction, in words. `level` is the level at which the
 /// report names causes.
-fn contradiction(side: &PastDirection, level: usize) -> Option<&'static str> {
+fn contradiction(side: &DirectionFigures, level: usize) -> Option<&'static str> {
     let chain = Level::ALL.iter().map(|level| side.feasible.get(place(*level)));
     let Some(chain) = chain.collect::<Option<Vec<_>>>() else {
         return Some("no figure for a level");
@@ -168,90 +132,7 @@ fn contradiction(side: &PastDirection, level: usize) -> Option<&'static str> {
     if !chain.is_sorted() {
         return Some("fewer entries at a higher level");
     }
-    let causes = side.infeasible_by_pass.values().flat_map(BTreeMap::values);
+    let causes = side.causes.infeasible_by_pass.values().flat_map(BTreeMap::values);
     let causes = causes.fold(0u64, |sum, count| sum.saturating_add(*count));
     (side.missing(level) != Some(causes)).then_some("other causes than points without an entry")
-}
-
-impl PastReport {
-    /// The comparable part of a report, equal to the part read back from its document.
-    pub(super) fn of(report: &Report) -> PastReport {
-        PastReport {
-            program: PastProgram { path: report.program.path.clone() },
-            pipeline: report.pipeline.clone(),
-            level: report.level.clone(),
-            profile: report.profile.clone(),
-            functions: report.functions.iter().map(PastFunction::of).collect(),
-            interrupted: report.interrupted,
-            time: report.time,
-        }
-    }
-
-    /// The passes, in order.
-    pub fn pipeline(&self) -> &[String] {
-        &self.pipeline
-    }
-}
-
-impl PastFunction {
-    fn of(function: &FunctionReport) -> PastFunction {
-        let counts = function.actions.counts();
-        PastFunction {
-            name: function.name.clone(),
-            base: function.base,
-            opt: function.opt,
-            actions: counts.map(|(name, count)| (name.to_owned(), count)).collect(),
-            forward: PastDirection::of(&function.forward),
-            backward: PastDirection::of(&function.backward),
-        }
-    }
-
-    /// Whether the pipeline changed the function.
-    pub(super) fn is_changed(&self) -> bool {
-        self.actions.values().any(|count| *count > 0)
-    }
-}
-
-impl PastDirection {
-    fn of(figures: &DirectionFigures) -> PastDirection {
-        PastDirection {
-            points: figures.points,
-            unreachable: figures.unreachable,
-            feasible: figures.feasible.clone(),
-            infeasible_by_pass: figures.infeasible_by_pass.clone(),
-            dynamic: figures.dynamic.clone(),
-        }
-    }
-
-    pub(super) fn reachable(&self) -> u64 {
-        self.points.saturating_sub(self.unreachable)
-    }
-
-    /// The points without an entry at a level; `None` if the level has no figure.
-    pub(super) fn missing(&self, level: usize) -> Option<u64> {
-        Some(self.reachable().saturating_sub(*self.feasible.get(level)?))
-    }
-
-    /// The share of points with an entry at a level, in percent.
-    pub(super) fn share(&self, level: usize) -> Option<f64> {
-        let entries = *self.feasible.get(level)?;
-        (self.reachable() > 0).then(|| 100.0 * entries as f64 / self.reachable() as f64)
-    }
-
-    /// Adds another function.
-    pub(super) fn merge(&mut self, other: &PastDirection) {
-        self.points = self.points.saturating_add(other.points);
-        self.unreachable = self.unreachable.saturating_add(other.unreachable);
-        self.feasible.merge(&other.feasible, |a, b| *a = a.saturating_add(*b));
-        for (reason, passes) in &other.infeasible_by_pass {
-            let mine = self.infeasible_by_pass.entry(reason.clone()).or_default();
-            for (pass, count) in passes {
-                let sum = mine.entry(pass.clone()).or_default();
-                *sum = sum.saturating_add(*count);
-            }
-        }
-        if let Some(dynamic) = &other.dynamic {
-            self.dynamic.get_or_insert_default().merge(dynamic);
-        }
-    }
 }

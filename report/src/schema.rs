@@ -5,6 +5,7 @@
 //! measured" from "none". `cli/tests/cli/report.rs` holds the keys to this contract.
 
 mod blame;
+mod causes;
 mod comparison;
 mod dynamic;
 mod explain;
@@ -14,6 +15,7 @@ mod speculation;
 mod spread;
 
 pub use blame::BlameCheck;
+pub use causes::Causes;
 pub use comparison::{
     Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
     FunctionFate,
@@ -41,6 +43,7 @@ use ir::edit::Action;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The version of all documents, in their key `schema`. Since version 2, `osier report` prints an
@@ -140,8 +143,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for PerLevel<T> {
     }
 }
 
-/// The document that `osier report` prints.
-#[derive(Clone, Debug, serde::Serialize)]
+/// The document that `osier report` prints. Reading it back skips the figures that no comparison
+/// needs ([`crate::read_past`]).
+#[derive(Clone, Debug, serde::Serialize, Deserialize)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: u32,
@@ -156,11 +160,14 @@ pub struct Report {
     /// The selected functions in module order, unchanged ones included.
     pub functions: Vec<FunctionReport>,
     /// Sums over the changed functions.
+    #[serde(skip_deserializing)]
     pub totals: Totals,
     /// The changes since the report of `--against`; `null` without one, or if that document has
     /// no report on this pipeline.
+    #[serde(skip_deserializing)]
     pub against: Option<Comparison>,
     /// The test of blame (`--blame-check`); `null` without one.
+    #[serde(skip_deserializing)]
     pub blame_check: Option<BlameCheck>,
     /// Whether the command was interrupted. The report then covers the functions that were complete
     /// by then.
@@ -170,17 +177,19 @@ pub struct Report {
 }
 
 /// The program that was read, before any selection of functions.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, Deserialize)]
 pub struct ReportedProgram {
     /// The path in the form in which the user gave it.
     pub path: String,
     /// The number of functions with a body.
+    #[serde(skip_deserializing)]
     pub functions: u64,
     /// The number of their instructions, constants and terminators included.
+    #[serde(skip_deserializing)]
     pub instructions: u64,
     /// The functions that are left out, since they use parts of WebAssembly that are not supported.
     /// The key is absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing)]
     pub left_out: Vec<LeftOutFunction>,
 }
 
@@ -222,20 +231,29 @@ impl Size {
         size
     }
 
-    /// Adds another size.
+    /// The sums of several sizes of functions.
+    pub(crate) fn sums<const N: usize>(sizes: impl Iterator<Item = [Size; N]>) -> [Size; N] {
+        let mut sums = [Size::default(); N];
+        for sizes in sizes {
+            sums.iter_mut().zip(&sizes).for_each(|(sum, size)| sum.merge(size));
+        }
+        sums
+    }
+
+    /// Adds another size. Sums saturate, since documents may have any numbers.
     pub fn merge(&mut self, other: &Size) {
-        self.instructions += other.instructions;
-        self.constants += other.constants;
-        self.params += other.params;
+        self.instructions = self.instructions.saturating_add(other.instructions);
+        self.constants = self.constants.saturating_add(other.constants);
+        self.params = self.params.saturating_add(other.params);
     }
 }
 
 /// The number of actions of each kind in a log, by [`ir::edit::ActionKind::name`]. The six
 /// instruction actions of the thesis are always present. Actions on control flow are present if the
 /// log has any.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Actions(BTreeMap<&'static str, u64>);
+pub struct Actions(BTreeMap<Cow<'static, str>, u64>);
 
 impl Actions {
     /// The kinds that are always present.
@@ -246,22 +264,23 @@ impl Actions {
     pub fn of(log: &[Action]) -> Actions {
         let mut actions = Actions::default();
         for action in log {
-            *actions.0.entry(action.kind().name()).or_default() += 1;
+            *actions.0.entry(action.kind().name().into()).or_default() += 1;
         }
         actions
     }
 
     /// All kinds with their counts: first the kinds in [`Actions::INSTRUCTION`], then the others by
     /// name.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let others = self.0.keys().copied().filter(|name| !Actions::INSTRUCTION.contains(name));
+    pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
+        let others = self.0.keys().map(|name| &**name);
+        let others = others.filter(|name| !Actions::INSTRUCTION.contains(name));
         Actions::INSTRUCTION.into_iter().chain(others).map(|name| (name, self.0[name]))
     }
 
     /// Adds the counts of another log.
     pub fn merge(&mut self, other: &Actions) {
         for (name, count) in &other.0 {
-            *self.0.entry(name).or_default() += count;
+            *self.0.entry(name.clone()).or_default() += count;
         }
     }
 
@@ -273,17 +292,18 @@ impl Actions {
 
 impl Default for Actions {
     fn default() -> Actions {
-        Actions(Actions::INSTRUCTION.into_iter().map(|name| (name, 0)).collect())
+        Actions(Actions::INSTRUCTION.into_iter().map(|name| (name.into(), 0)).collect())
     }
 }
 
 /// One function: the sizes of its two versions, the actions between them, and the mappings in both
 /// directions.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, Deserialize)]
 pub struct FunctionReport {
     /// The name of the function in the module.
     pub name: String,
     /// The calls in the profile; `null` without one.
+    #[serde(skip_deserializing)]
     pub visits: Option<u64>,
     /// The size of the base.
     pub base: Size,
@@ -296,19 +316,23 @@ pub struct FunctionReport {
     /// From the optimized version to the base.
     pub backward: DirectionFigures,
     /// The verdicts of the checker on entries of both directions at all levels.
+    #[serde(skip_deserializing)]
     pub checked: CheckCounts,
     /// The rewrites that the version lacks, so that entries hold.
+    #[serde(skip_deserializing)]
     pub given_up: Vec<GivenUp>,
     /// Their number: of each stretch, the rewrites that the passes announced.
+    #[serde(skip_deserializing)]
     pub refused: u64,
     /// The verdicts if no rewrite were given up. `null` with `--no-retry`.
+    #[serde(skip_deserializing)]
     pub without_retry: Option<CheckCounts>,
 }
 
 impl FunctionReport {
     /// Whether the pipeline changed the function, that is, whether its log has actions.
     pub fn is_changed(&self) -> bool {
-        self.actions.total() > 0
+        self.actions.0.values().any(|count| *count > 0)
     }
 }
 
@@ -316,7 +340,7 @@ impl FunctionReport {
 ///
 /// At a level, the entry of a point comes from the mapping of that level, or else from the nearest
 /// lower level in the chain. Shares relate to `points` - `unreachable`.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, Deserialize)]
 pub struct DirectionFigures {
     /// The number of points of the source version, unreachable points included.
     pub points: u64,
@@ -325,21 +349,18 @@ pub struct DirectionFigures {
     /// The number of points with an entry.
     pub feasible: PerLevel<u64>,
     /// The size of compensation code, in steps and copies, over the points with an entry.
+    #[serde(skip_deserializing)]
     pub chi: PerLevel<Spread>,
     /// The number of kept values, function arguments excluded, over the points with an entry.
+    #[serde(skip_deserializing)]
     pub kept: PerLevel<Spread>,
     /// The number of kept function arguments, over the points with an entry.
+    #[serde(skip_deserializing)]
     pub kept_args: PerLevel<Spread>,
-    /// The number of reachable points without an entry, by reason: the reasons of `osr::Reason`,
-    /// and `unproved` for an entry that the checker dropped. They add up to `points` -
-    /// `unreachable` - `feasible` of the report's level.
-    pub infeasible: BTreeMap<String, u64>,
-    /// The same points, by the pass of the action to blame, or `none` if no action can be
-    /// named.
-    pub blame: BTreeMap<String, u64>,
-    /// The same points, by reason and then by pass. Sums over passes give `infeasible`; sums over
-    /// reasons give `blame`.
-    pub infeasible_by_pass: BTreeMap<String, BTreeMap<String, u64>>,
+    /// The reachable points without an entry. They add up to `points` - `unreachable` - `feasible`
+    /// of the report's level.
+    #[serde(flatten)]
+    pub causes: Causes,
     /// The figures with each point counted as often as it ran; `null` without a profile.
     pub dynamic: Option<DynamicFigures>,
 }
@@ -347,21 +368,21 @@ pub struct DirectionFigures {
 impl DirectionFigures {
     /// The number of reachable points, to which shares relate.
     pub fn reachable(&self) -> u64 {
-        self.points - self.unreachable
+        self.points.saturating_sub(self.unreachable)
+    }
+
+    /// The number of reachable points without an entry at a level. `None` if the level has no
+    /// figure.
+    pub(crate) fn missing(&self, level: usize) -> Option<u64> {
+        Some(self.reachable().saturating_sub(*self.feasible.get(level)?))
     }
 
     /// Moves the blame for one point without an entry from `passes[0]` to `passes[1]`. `visits` are
     /// the visits of the point.
     pub(crate) fn blame_another(&mut self, reason: &str, passes: [&str; 2], visits: u64) {
-        move_count(&mut self.blame, passes, 1);
-        if let Some(by_pass) = self.infeasible_by_pass.get_mut(reason) {
-            move_count(by_pass, passes, 1);
-        }
+        self.causes.blame_another(reason, passes, 1);
         if let Some(dynamic) = &mut self.dynamic {
-            move_count(&mut dynamic.blame, passes, visits);
-            if let Some(by_pass) = dynamic.infeasible_by_pass.get_mut(reason) {
-                move_count(by_pass, passes, visits);
-            }
+            dynamic.causes.blame_another(reason, passes, visits);
         }
     }
 
@@ -378,44 +399,18 @@ impl DirectionFigures {
         self.dynamic.as_ref()?.share(level)
     }
 
-    /// Adds the points of another function.
+    /// Adds the points of another function. Counts saturate, since documents may have any numbers.
     pub fn merge(&mut self, other: &DirectionFigures) {
-        self.points += other.points;
-        self.unreachable += other.unreachable;
-        self.feasible.merge(&other.feasible, |a, b| *a += b);
+        self.points = self.points.saturating_add(other.points);
+        self.unreachable = self.unreachable.saturating_add(other.unreachable);
+        self.feasible.merge(&other.feasible, |a, b| *a = a.saturating_add(*b));
         self.chi.merge(&other.chi, Spread::merge);
         self.kept.merge(&other.kept, Spread::merge);
         self.kept_args.merge(&other.kept_args, Spread::merge);
-        add_counts(&mut self.infeasible, &other.infeasible);
-        add_counts(&mut self.blame, &other.blame);
-        for (reason, passes) in &other.infeasible_by_pass {
-            add_counts(self.infeasible_by_pass.entry(reason.clone()).or_default(), passes);
-        }
+        self.causes.merge(&other.causes);
         if let Some(dynamic) = &other.dynamic {
             self.dynamic.get_or_insert_default().merge(dynamic);
         }
-    }
-}
-
-/// Adds counts key by key. Sums saturate, since visits come from files.
-fn add_counts(mine: &mut BTreeMap<String, u64>, theirs: &BTreeMap<String, u64>) {
-    for (key, count) in theirs {
-        let sum = mine.entry(key.clone()).or_default();
-        *sum = sum.saturating_add(*count);
-    }
-}
-
-/// Moves a count from one key to another, and removes a key whose count becomes 0.
-fn move_count(counts: &mut BTreeMap<String, u64>, [from, to]: [&str; 2], count: u64) {
-    let Some(left) = counts.get_mut(from) else { return };
-    let count = count.min(*left);
-    *left -= count;
-    if *left == 0 {
-        counts.remove(from);
-    }
-    if count > 0 {
-        let sum = counts.entry(to.to_owned()).or_default();
-        *sum = sum.saturating_add(count);
     }
 }
 

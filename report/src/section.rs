@@ -1,6 +1,7 @@
 //! The sections of reports, and their form as plain or colored text.
 
-use crate::table::{TableRow, TextTable, wrapped};
+use crate::schema::ReportedProgram;
+use crate::table::{TableRow, TextTable, shortened, wrapped};
 use anstyle::{AnsiColor, Style};
 
 /// The width of the widest line, in columns.
@@ -34,12 +35,31 @@ pub(super) enum Section {
     /// A heading and the words that follow it.
     Words(String, Vec<String>),
     /// Terms, each with its explanation.
-    Terms(Vec<(String, String)>),
+    Terms(Vec<Term>),
     /// A note of one or two sentences.
     Note(String),
 }
 
+/// A term and its explanation.
+pub(super) type Term = (&'static str, String);
+
+impl From<TextTable> for Section {
+    fn from(table: TextTable) -> Section {
+        Section::Table(table)
+    }
+}
+
 impl Section {
+    /// A legend: terms and their meaning.
+    pub(super) fn legend(words: &[(&'static str, &str)]) -> Section {
+        Section::Terms(words.iter().map(|(word, meaning)| (*word, (*meaning).to_owned())).collect())
+    }
+
+    /// The section of an interrupted report. `None` for a report that is whole.
+    pub(super) fn stopped(interrupted: bool) -> Option<Section> {
+        interrupted.then(|| Section::Terms(vec![stopped_term()]))
+    }
+
     /// The section as lines of text.
     pub(super) fn lines(&self) -> Vec<String> {
         match self {
@@ -60,6 +80,29 @@ impl Section {
             Section::Note(text) => wrapped("* ", text.split(' '), WIDTH),
         }
     }
+}
+
+fn stopped_term() -> Term {
+    ("stopped", "by an interrupt: covers the functions complete by then".to_owned())
+}
+
+/// The terms at the beginning of a report: the program and the passes, `more` terms behind them,
+/// and the note of an interrupted report.
+pub(super) fn heading(
+    program: &ReportedProgram,
+    profile: Option<&str>,
+    pipeline: &[String],
+    more: Vec<Term>,
+    interrupted: bool,
+) -> Section {
+    let shown = |path: &str| shortened(path, WIDTH - TERM);
+    let passes = if pipeline.is_empty() { "(no passes)".to_owned() } else { pipeline.join(" ") };
+    let mut terms = vec![("program", shown(&program.path))];
+    terms.extend(profile.map(|path| ("profile", shown(path))));
+    terms.push(("pipeline", passes));
+    terms.extend(more);
+    terms.extend(interrupted.then(stopped_term));
+    Section::Terms(terms)
 }
 
 const HEADING: Style = Style::new().bold();
@@ -225,7 +268,7 @@ mod tests {
         table.row("  two", ["12.5", "-"]);
         let sections = [
             Section::Table(table),
-            Section::Terms(vec![("term".to_owned(), "meaning".to_owned())]),
+            Section::legend(&[("term", "meaning")]),
             Section::Words("words".to_owned(), vec!["one".to_owned()]),
             Section::Note("note".to_owned()),
         ];

@@ -3,7 +3,7 @@
 use super::section::{LABEL, Section, TextOptions, WIDTH, joined};
 use super::summary::{pipeline_name, several_summary};
 use super::text;
-use super::text::{STOPPED, change, decimal, level, levels, percent};
+use super::text::{change, decimal, level, levels, percent};
 use crate::schema::{DirectionFigures, LEVELS, Report, Spread};
 use crate::table::{TextTable, grouped, shortened};
 
@@ -34,9 +34,7 @@ pub fn several_text(reports: &[&Report], options: TextOptions) -> String {
 /// The tables with the pipelines as columns, and the changes since an older report.
 pub(super) fn sections(reports: &[&Report]) -> Vec<Section> {
     let mut all = Vec::new();
-    if reports.iter().any(|report| report.interrupted) {
-        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
-    }
+    all.extend(Section::stopped(reports.iter().any(|report| report.interrupted)));
     all.extend(reports.chunks(COLUMNS).map(|reports| Section::Table(table(reports))));
     all.extend(changes(reports).map(Section::Table));
     all
@@ -92,7 +90,7 @@ fn figures(
     table.row(&format!("  steps, mean, {name}"), steps);
     let kept = reports.iter().map(|report| of(sum(report).kept.get(level(report))));
     table.row(&format!("  kept values, mean, {name}"), kept);
-    let gaps = reports.iter().map(|report| grouped(sum(report).infeasible.values().sum()));
+    let gaps = reports.iter().map(|report| grouped(sum(report).causes.total()));
     table.row(&format!("  points without entry, {name}"), gaps);
 }
 

@@ -2,9 +2,10 @@
 //! their exits.
 
 use super::UNBLAMED;
-use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, fitted, joined};
+use super::section::{LABEL, Section, heading};
 use super::summary::speculation_summary;
-use super::text::{NO_FIGURE, STOPPED};
+use super::tables::{TableReport, mean_and_most};
+use super::text::{blamed, percent};
 use crate::listing::NamedVersion;
 use crate::schema::{
     AssumptionFigures, DropReason, ExitPrice, ReportedAssumption, Size, SpeculatedFunction,
@@ -153,62 +154,31 @@ impl SpeculationReport {
 /// The most assumptions that the text lists.
 const MOST: usize = 20;
 
-/// The sections of the report, in order.
-pub(super) fn sections(report: &SpeculationReport) -> Vec<Section> {
-    let mut sections = vec![Section::Terms(heading(report))];
+/// The report as tables.
+pub fn speculation_tables(report: &SpeculationReport) -> TableReport {
+    let mut tables = Vec::new();
     if report.totals.suggested > 0 {
-        sections.push(Section::Table(fates(report)));
-        sections.extend(dropped(&report.totals).map(Section::Table));
-        sections.extend([
-            Section::Table(prices(&report.totals)),
-            Section::Table(sizes(report)),
-            Section::Table(worthwhile(report)),
-            Section::Terms(legend()),
-        ]);
+        tables.push((fates(report), true));
+        tables.extend(dropped(&report.totals).map(|table| (table, true)));
+        tables.push((prices(&report.totals), true));
+        tables.push((sizes(report), false));
+        tables.push((worthwhile(report), true));
     }
-    sections
-}
-
-/// The report as text, with the two sentences of [`speculation_summary`] before its tables. Every
-/// line ends with `\n`.
-pub fn speculation_text(report: &SpeculationReport, options: TextOptions) -> String {
-    let mut all = vec![Section::Sentences(speculation_summary(report).into())];
-    if options.verbose || report.totals.suggested == 0 {
-        all.extend(sections(report));
-        return joined(&all, options.colored);
-    }
-    if report.interrupted {
-        all.push(Section::Terms(vec![("stopped".to_owned(), STOPPED.to_owned())]));
-    }
-    all.push(Section::Table(fates(report)));
-    all.extend(dropped(&report.totals).map(Section::Table));
-    all.push(Section::Table(prices(&report.totals)));
-    let list = all.len();
-    all.push(Section::Table(worthwhile(report)));
-    joined(&fitted(all, &[list]), options.colored)
-}
-
-fn heading(report: &SpeculationReport) -> Vec<(String, String)> {
-    let pipeline = match report.pipeline.as_slice() {
-        [] => "(no passes)".to_owned(),
-        passes => passes.join(" "),
-    };
     let suggested = format!(
         "{} of {} with suggestions, at places visited {} times or more",
         grouped(report.functions.len() as u64),
         grouped(report.program.functions),
         grouped(report.visits)
     );
-    let mut terms = vec![
-        ("program", shortened(&report.program.path, WIDTH - TERM)),
-        ("profile", shortened(&report.profile, WIDTH - TERM)),
-        ("pipeline", pipeline),
-        ("functions", suggested),
-    ];
-    if report.interrupted {
-        terms.push(("stopped", STOPPED.to_owned()));
+    let (profile, more) = (Some(report.profile.as_str()), vec![("functions", suggested)]);
+    TableReport {
+        title: format!("Speculation report on {}", report.program.path),
+        summary: speculation_summary(report),
+        heading: heading(&report.program, profile, &report.pipeline, more, report.interrupted),
+        interrupted: report.interrupted,
+        tables,
+        rest: vec![legend()],
     }
-    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
 }
 
 fn fates(report: &SpeculationReport) -> TextTable {
@@ -217,7 +187,7 @@ fn fates(report: &SpeculationReport) -> TextTable {
     let row = |label: &str, figures: &AssumptionFigures, table: &mut TextTable| {
         let counts =
             [figures.suggested, figures.exits, figures.settled, figures.all_dropped()].map(grouped);
-        table.row(label, counts.into_iter().chain([super::text::percent(figures.share)]));
+        table.row(label, counts.into_iter().chain([percent(figures.share)]));
     };
     for kind in Observed::KINDS {
         if let Some(figures) = report.observed.get(kind) {
@@ -235,8 +205,7 @@ fn dropped(totals: &AssumptionFigures) -> Option<TextTable> {
     for (reason, passes) in &totals.dropped {
         table.row(&format!("  {}", reason.replace('_', " ")), [grouped(passes.values().sum())]);
         for (pass, count) in passes {
-            let pass = if *pass == UNBLAMED { "no action named" } else { *pass };
-            table.row(&format!("    {pass}"), [grouped(*count)]);
+            table.row(&format!("    {}", blamed(pass)), [grouped(*count)]);
         }
     }
     (!totals.dropped.is_empty()).then_some(table)
@@ -252,8 +221,7 @@ fn prices(totals: &AssumptionFigures) -> TextTable {
         ("  replayed stores", &totals.replays),
     ];
     for (label, spread) in rows {
-        let mean = spread.mean().map_or(NO_FIGURE.to_owned(), |mean| format!("{mean:.2}"));
-        table.row(label, [mean, spread.max().map_or(NO_FIGURE.to_owned(), grouped)]);
+        table.row(label, mean_and_most(spread));
     }
     table.row("  exits that pin a value", [grouped(totals.pinned)]);
     table
@@ -262,12 +230,8 @@ fn prices(totals: &AssumptionFigures) -> TextTable {
 fn sizes(report: &SpeculationReport) -> TextTable {
     let mut table = TextTable::new(LABEL, &[12; 3]);
     table.row("size of these functions", ["base", "opt", "assuming"]);
-    let mut sums = [Size::default(); 3];
-    for function in &report.functions {
-        let sizes = [function.base, function.opt, function.speculative];
-        sums.iter_mut().zip(&sizes).for_each(|(sum, size)| sum.merge(size));
-    }
-    table.row("  instructions", sums.map(|size| grouped(size.instructions)));
+    let sizes = report.functions.iter().map(|f| [f.base, f.opt, f.speculative]);
+    table.row("  instructions", Size::sums(sizes).map(|size| grouped(size.instructions)));
     table
 }
 
@@ -306,14 +270,13 @@ fn worthwhile(report: &SpeculationReport) -> TextTable {
 }
 
 /// The terms of the tables with their explanations.
-fn legend() -> Vec<(String, String)> {
-    const WORDS: [(&str, &str); 6] = [
+fn legend() -> Section {
+    Section::legend(&[
         ("exits, %", "the assumptions with a proved exit, of those that need one"),
         ("settled", "a pass proved the assumption, or removed it with code that never runs"),
         ("dropped", "the version does not make the assumption"),
         ("kept", "values, arguments included, that the version keeps for an exit alone"),
         ("steps", "operations executed and values copied by a run that leaves"),
         ("worth", "instructions that the profiled runs would have saved, roughly"),
-    ];
-    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
+    ])
 }

@@ -95,7 +95,7 @@ fn result(report: &Report, forward: &DirectionFigures, backward: &DirectionFigur
     let [there, back] = sides.map(|side| decimal(side.chi.get(at).and_then(Spread::mean)));
     text += &format!(", which takes {there} steps there and {back} back on average");
     let mut blame: BTreeMap<&str, u64> = BTreeMap::new();
-    for (pass, count) in sides.iter().flat_map(|side| &side.blame) {
+    for (pass, count) in sides.iter().flat_map(|side| &side.causes.blame) {
         *blame.entry(pass).or_default() += count;
     }
     let missing: u64 = blame.values().sum();
@@ -170,7 +170,7 @@ pub(super) fn several_summary(reports: &[&Report]) -> [String; 2] {
 }
 
 /// The two sentences on a pipeline that inlines.
-pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
+pub(super) fn inlining_summary(report: &InliningReport) -> [String; 2] {
     let start = if report.interrupted { "Until an interrupt, " } else { "" };
     let with = report.functions.len() as u64;
     let PointCounts { points, entries, .. } = &report.totals.up;
@@ -201,7 +201,7 @@ pub fn inlining_summary(report: &InliningReport) -> [String; 2] {
 }
 
 /// The two sentences on the assumptions that a profile suggests.
-pub fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
+pub(super) fn speculation_summary(report: &SpeculationReport) -> [String; 2] {
     let start = if report.interrupted { "Until an interrupt, " } else { "" };
     let totals = &report.totals;
     if totals.suggested == 0 {

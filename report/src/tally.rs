@@ -99,13 +99,10 @@ impl<'a> Tally<'a> {
             if self.used.contains_key(&point) {
                 continue;
             }
-            *self.figures.infeasible.entry(reason.to_owned()).or_default() += 1;
-            *self.figures.blame.entry(pass.to_owned()).or_default() += 1;
-            let passes = self.figures.infeasible_by_pass.entry(reason.to_owned()).or_default();
-            *passes.entry(pass.to_owned()).or_default() += 1;
+            self.figures.causes.add(reason, pass, 1);
             let visits = self.visits(point);
-            if let Some(dynamic) = &mut self.figures.dynamic {
-                dynamic.add_gap(reason, pass, visits);
+            if let Some(dynamic) = self.figures.dynamic.as_mut().filter(|_| visits > 0) {
+                dynamic.causes.add(reason, pass, visits);
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Prints the report as text for people, at most [`WIDTH`] columns wide.
 
 use super::published::{self, Published, PublishedShare};
-use super::section::{LABEL, Section, TERM, TextOptions, WIDTH, ended, joined};
+use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
 use super::totals::largest;
 use super::{UNBLAMED, brief, comparison, summary};
 use crate::schema::{
-    Actions, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals, FeasibleShare,
-    FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
+    Actions, Causes, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals,
+    FeasibleShare, FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use derive::driver::{CheckCounts, GivenUp};
@@ -43,7 +43,7 @@ fn sides(report: &Report) -> [DirectionSection<'_>; 2] {
 
 /// The sections of a report, in order.
 pub(super) fn sections(report: &Report) -> Vec<Section> {
-    let mut sections = vec![Section::Terms(heading(report))];
+    let mut sections = vec![heading(report)];
     if report.totals.functions.changed > 0 {
         sections.extend([
             Section::Table(sizes(report)),
@@ -63,7 +63,7 @@ pub(super) fn sections(report: &Report) -> Vec<Section> {
         sections.extend(given_up_section(report.totals.refused, given_up));
         sections.extend([
             Section::Table(functions(report)),
-            Section::Terms(legend()),
+            legend(),
             Section::Note(FOOTNOTE.to_owned()),
         ]);
     }
@@ -169,31 +169,16 @@ pub(super) fn given_up_section<'f>(
     (!all.is_empty()).then_some(Section::Table(table))
 }
 
-/// The heading of an interrupted report, after the term `stopped`.
-pub(super) const STOPPED: &str = "by an interrupt: covers the functions complete by then";
-
-fn heading(report: &Report) -> Vec<(String, String)> {
-    let pipeline = if report.pipeline.is_empty() {
-        "(no passes)".to_owned()
-    } else {
-        report.pipeline.join(" ")
-    };
+fn heading(report: &Report) -> Section {
     let counts = report.totals.functions;
     let functions =
         format!("{} of {}", grouped(counts.selected), grouped(report.program.functions));
     let below = if counts.changed > 0 { " (the figures below)" } else { "" };
     let changed = format!("{} changed{below}", grouped(counts.changed));
     let unchanged = format!("{} unchanged", grouped(counts.unchanged));
-    let functions = format!("{functions}: {changed}, {unchanged}");
-    let path = shortened(&report.program.path, WIDTH - TERM);
-    let mut terms = vec![("program", path), ("pipeline", pipeline), ("functions", functions)];
-    if let Some(profile) = &report.profile {
-        terms.insert(1, ("profile", shortened(profile, WIDTH - TERM)));
-    }
-    if report.interrupted {
-        terms.push(("stopped", STOPPED.to_owned()));
-    }
-    terms.into_iter().map(|(term, text)| (term.to_owned(), text)).collect()
+    let more = vec![("functions", format!("{functions}: {changed}, {unchanged}"))];
+    let profile = report.profile.as_deref();
+    section::heading(&report.program, profile, &report.pipeline, more, report.interrupted)
 }
 
 fn sizes(report: &Report) -> TextTable {
@@ -319,27 +304,25 @@ fn infeasible(report: &Report) -> TextTable {
     let sums = [&report.totals.forward.sum, &report.totals.backward.sum];
     let mut gaps = GapTable::new(sums);
     gaps.headings(&format!("points without entry, {}", report.level));
-    if sums.iter().all(|side| side.infeasible.is_empty()) {
+    if sums.iter().all(|side| side.causes.infeasible.is_empty()) {
         gaps.table.line("  none");
         return gaps.table;
     }
-    gaps.row("  by reason, and pass to blame", |counts| counts.reasons.values().sum());
-    for reason in keys(sums.map(|side| &side.infeasible)) {
-        let of = |map: &BTreeMap<String, u64>| map.get(reason).copied().unwrap_or(0);
-        gaps.row(&format!("    {}", reason.replace('_', " ")), |counts| of(counts.reasons));
+    let causes = sums.map(|side| &side.causes);
+    gaps.row("  by reason, and pass to blame", Causes::total);
+    for reason in keys(causes.map(|causes| &causes.infeasible)) {
+        let of = |counts: &Causes| counts.infeasible.get(reason).copied().unwrap_or(0);
+        gaps.row(&format!("    {}", reason.replace('_', " ")), of);
         let none = BTreeMap::new();
-        let passes = sums.map(|side| side.infeasible_by_pass.get(reason).unwrap_or(&none));
+        let passes = causes.map(|causes| causes.infeasible_by_pass.get(reason).unwrap_or(&none));
         for pass in keys(passes) {
-            gaps.row(&format!("      {}", blamed(pass)), |counts| {
-                let passes = counts.by_pass.get(reason);
-                passes.and_then(|passes| passes.get(pass)).copied().unwrap_or(0)
-            });
+            gaps.row(&format!("      {}", blamed(pass)), |counts| counts.of(reason, pass));
         }
     }
-    gaps.row("  by pass to blame", |counts| counts.passes.values().sum());
-    for pass in keys(sums.map(|side| &side.blame)) {
+    gaps.row("  by pass to blame", |counts| counts.blame.values().sum());
+    for pass in keys(causes.map(|causes| &causes.blame)) {
         gaps.row(&format!("    {}", blamed(pass)), |counts| {
-            counts.passes.get(pass).copied().unwrap_or(0)
+            counts.blame.get(pass).copied().unwrap_or(0)
         });
     }
     gaps.table
@@ -350,31 +333,19 @@ pub(super) fn blamed(pass: &str) -> &str {
     if pass == UNBLAMED { "no action named" } else { pass }
 }
 
-/// Counts of points, or of visits, by reason and by pass.
-#[derive(Clone, Copy)]
-pub(super) struct GapCounts<'a> {
-    pub(super) reasons: &'a BTreeMap<String, u64>,
-    pub(super) passes: &'a BTreeMap<String, u64>,
-    pub(super) by_pass: &'a BTreeMap<String, BTreeMap<String, u64>>,
-}
-
 /// A table with the points of both directions, and their visits where there is a profile.
 pub(super) struct GapTable<'a> {
     pub(super) table: TextTable,
-    columns: Vec<(GapCounts<'a>, bool)>,
+    /// The counts of each column, and whether they are visits.
+    columns: Vec<(&'a Causes, bool)>,
 }
 
 impl<'a> GapTable<'a> {
     pub(super) fn new(sums: [&'a DirectionFigures; 2]) -> GapTable<'a> {
         let mut columns = Vec::new();
         for sum in sums {
-            let (reasons, passes) = (&sum.infeasible, &sum.blame);
-            columns.push((GapCounts { reasons, passes, by_pass: &sum.infeasible_by_pass }, false));
-            if let Some(dynamic) = &sum.dynamic {
-                let (reasons, passes) = (&dynamic.infeasible, &dynamic.blame);
-                let by_pass = &dynamic.infeasible_by_pass;
-                columns.push((GapCounts { reasons, passes, by_pass }, true));
-            }
+            columns.push((&sum.causes, false));
+            columns.extend(sum.dynamic.as_ref().map(|dynamic| (&dynamic.causes, true)));
         }
         let widths = if columns.len() > 2 { [9, 16].repeat(2) } else { vec![14, 14] };
         GapTable { table: TextTable::new(LABEL, &widths), columns }
@@ -389,10 +360,10 @@ impl<'a> GapTable<'a> {
         }
     }
 
-    pub(super) fn row(&mut self, label: &str, of: impl Fn(GapCounts<'a>) -> u64) {
+    pub(super) fn row(&mut self, label: &str, of: impl Fn(&Causes) -> u64) {
         let cells = self.columns.iter().map(|(counts, are_visits)| match are_visits {
-            true => visits(of(*counts)),
-            false => grouped(of(*counts)),
+            true => visits(of(counts)),
+            false => grouped(of(counts)),
         });
         self.table.row(label, cells.collect::<Vec<_>>());
     }
@@ -456,8 +427,8 @@ pub(super) fn function_table(
 }
 
 /// The terms of the tables with their explanations.
-pub(super) fn legend() -> Vec<(String, String)> {
-    const WORDS: [(&str, &str); 8] = [
+fn legend() -> Section {
+    Section::legend(&[
         (
             "levels:",
             "the values that compensation code may read; each level includes the one before.",
@@ -472,8 +443,7 @@ pub(super) fn legend() -> Vec<(String, String)> {
             "base, opt",
             "the function before and after the passes; all points: over all functions together",
         ),
-    ];
-    WORDS.map(|(word, meaning)| (word.to_owned(), meaning.to_owned())).into()
+    ])
 }
 
 const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \

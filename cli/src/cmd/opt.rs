@@ -144,7 +144,7 @@ fn inlined(
             Err(error) => panic!("@{}: {error}", base.name()),
         };
         match args.emit {
-            Emit::Oir | Emit::Listing => text += &listing::frames_with_lines(module, &made, lines),
+            Emit::Oir | Emit::Listing => text += &listing::frames(module, &made, lines),
             Emit::Actions => {
                 let log = made.tree.log(VersionTree::BASE, made.optimized);
                 text += &listing::actions(base.name(), &log.expect("derived from the base"));
@@ -207,7 +207,7 @@ fn emitted(
         derive_proved(module, base, &recipe, &mut NoObserver);
     match args.emit {
         Emit::Oir | Emit::Actions => listing::actions(base.name(), &derived.log),
-        Emit::Listing => listing::mappings_with_lines(module, base, &derived, &proved, lines),
+        Emit::Listing => listing::mappings(module, base, &derived, &proved, lines),
         Emit::Mapping => {
             let mut text = String::new();
             let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();

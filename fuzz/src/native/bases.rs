@@ -26,7 +26,7 @@ impl<'v> BaseTwins<'v> {
         let mut base =
             Machine::with_options(&Program::new(vm.module()), trial.case.hop_limits(), options)
                 .map_err(|error| error.to_string())?;
-        base.stress_collector(trial.case.stress_gc);
+        base.stress_collector(trial.case.options.stress_gc);
         Ok(BaseTwins { vm, base, what })
     }
 

@@ -68,7 +68,7 @@ fn run(trial: &mut Trial<'_>) -> Result<(), String> {
     let case = trial.case;
     let mut prng = Prng::new(case.seed).fork(trial.tag);
     let module = Arc::new(case.module.clone());
-    let mut vm = trial.instance(&module, config(case.nans, &mut prng))?;
+    let mut vm = trial.instance(&module, config(case.options.nans, &mut prng))?;
     let (compiled, released) = (Arc::default(), Arc::default());
     let policy = Churn {
         prng: prng.fork(1),

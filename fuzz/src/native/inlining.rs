@@ -99,7 +99,7 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
     let case = trial.case;
     let mut prng = Prng::new(case.seed).fork(trial.tag);
     let module = Arc::new(case.module.clone());
-    let mut vm = trial.instance(&module, config(case.nans, &mut prng))?;
+    let mut vm = trial.instance(&module, config(case.options.nans, &mut prng))?;
     let begun = (trial.clock)();
     let leaving = compiled(trial, &mut vm, made, by, &mut prng)?;
     if by == Return::Counts {
@@ -110,7 +110,7 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
     let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
     let mut base = Machine::with_options(&Program::new(&module), case.hop_limits(), options)
         .map_err(|error| error.to_string())?;
-    base.stress_collector(case.stress_gc);
+    base.stress_collector(case.options.stress_gc);
     let ended = runs(trial, &mut vm, &mut base, &leaving, &mut prng);
     count(&mut vm, &leaving, &mut trial.figures);
     ended

@@ -63,17 +63,17 @@ use verify::state_oracle::FunctionPair;
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     let case = &*nans::settled(case);
     judged_by(case, |figures| {
-        if !case.only_speculation && !case.only_inlining {
+        if !case.options.only_speculation && !case.options.only_inlining {
             judge_versions(case, clock, figures)?;
         }
-        if case.inlining && !case.only_speculation && !case.stress.is_on() {
+        if case.options.inlining && !case.options.only_speculation && !case.options.stress.is_on() {
             inlining::judge(case, clock, figures)?;
         }
-        if case.only_inlining {
+        if case.options.only_inlining {
             return Ok(());
         }
         judge_assumptions(case, clock, figures)?;
-        if case.only_speculation || case.stress.is_on() {
+        if case.options.only_speculation || case.options.stress.is_on() {
             return Ok(());
         }
         churn::judge(case, clock, figures)
@@ -95,7 +95,7 @@ fn judge_versions(
             Trial::new(case, versions, clock).judge(&Arc::new(module), &pairs, figures)?;
         }
     }
-    if case.stress.is_on() {
+    if case.options.stress.is_on() {
         return Ok(());
     }
     let last = [0, case.steps.len()];
@@ -110,7 +110,7 @@ fn judge_assumptions(
     clock: &Clock,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    if case.assumptions == 0 || case.stress.is_on() {
+    if case.options.assumptions == 0 || case.options.stress.is_on() {
         return Ok(());
     }
     // These counts are the interpreter's; native code has its own.
@@ -120,7 +120,7 @@ fn judge_assumptions(
         let pairs: Vec<FunctionPair<'_>> = all
             .iter()
             .filter_map(|made| made.compared(number))
-            .filter(|pair| can_test(case.nans, pair))
+            .filter(|pair| can_test(case.options.nans, pair))
             .collect();
         if !pairs.is_empty() {
             let versions = [0, case.steps.len()];

@@ -66,7 +66,7 @@ impl Pass for SettleNans {
 /// The case. If its native code has the NaNs of the processor, the program is changed so that it
 /// observes no NaN from arithmetic.
 pub(super) fn settled(case: &Case) -> Cow<'_, Case> {
-    if case.nans == Nans::Canonical {
+    if case.options.nans == Nans::Canonical {
         return Cow::Borrowed(case);
     }
     let mut case = case.clone();

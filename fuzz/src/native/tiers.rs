@@ -82,7 +82,7 @@ fn run(trial: &mut Trial<'_>, pairs: &[FunctionPair<'_>], beside: Beside) -> Res
     let module = Arc::new(trial.case.module.clone());
     // Without a trace, the fast loop of the interpreter counts visits.
     let trace = prng.chance(50);
-    let config = Config { trace, ..config(trial.case.nans, &mut prng) };
+    let config = Config { trace, ..config(trial.case.options.nans, &mut prng) };
     let mut vm = trial.instance(&module, config)?;
     let tiered = policy(&mut prng);
     trial.figures.tiered += 1;

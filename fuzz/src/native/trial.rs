@@ -80,9 +80,9 @@ impl<'c> Trial<'c> {
 
     fn follow(&mut self, module: &Arc<Module>, pairs: &[FunctionPair<'_>]) -> Result<(), String> {
         let mut prng = Prng::new(self.case.seed).fork(self.tag);
-        let config = plan::config(self.case.nans, &mut prng);
+        let config = plan::config(self.case.options.nans, &mut prng);
         let (mut machine, ids) = self.machine(module, pairs)?;
-        let mut plan = NativePlan::new(pairs, &ids, self.case.stress.is_on(), &mut prng);
+        let mut plan = NativePlan::new(pairs, &ids, self.case.options.stress.is_on(), &mut prng);
         plan.mark(&mut machine);
         let mut vm = self.instance(module, config)?;
         let engine = vm.engine().clone();
@@ -110,7 +110,7 @@ impl<'c> Trial<'c> {
         let program = Program::new(module);
         let mut machine = Machine::with_options(&program, self.case.hop_limits(), options)
             .map_err(|e| e.to_string())?;
-        machine.stress_collector(self.case.stress_gc);
+        machine.stress_collector(self.case.options.stress_gc);
         let ids = pairs.iter().map(|pair| {
             [pair.before, pair.after].map(|v| machine.add_version(module, pair.func, v))
         });
@@ -137,7 +137,7 @@ impl<'c> Trial<'c> {
             vm => vm,
         };
         let mut vm = vm.map_err(|e| e.to_string())?;
-        vm.machine_mut().stress_collector(self.case.stress_gc);
+        vm.machine_mut().stress_collector(self.case.options.stress_gc);
         Ok(vm)
     }
 
@@ -263,7 +263,7 @@ impl<'c> Trial<'c> {
     ) -> Result<bool, String> {
         let NumberedCall { func, args, number } = *call;
         let lock = || following.lock().unwrap_or_else(PoisonError::into_inner);
-        let stress = self.case.stress;
+        let stress = self.case.options.stress;
         // The interpreter runs first, without transitions and with a limit on fuel. Native code may
         // lack a limit, so an endless program must not reach native code.
         let Some(stayed) = lock().stayed(func, args, self.case.fuel) else {

@@ -59,7 +59,7 @@ fn size(case: &Case) -> (usize, usize, usize, u64) {
     (
         case.steps.iter().map(Vec::len).sum::<usize>()
             + case.steps.len()
-            + case.assumptions as usize,
+            + case.options.assumptions as usize,
         case.arguments.len(),
         text,
         bits,
@@ -103,8 +103,10 @@ impl Reducer<'_> {
     /// Makes fewer assumptions in each function, or no assumptions if the oracle does not need
     /// them.
     fn fewer_assumptions(&mut self) {
-        for assumptions in 0..self.case.assumptions {
-            if self.take(Case { assumptions, ..self.case.clone() }) {
+        for assumptions in 0..self.case.options.assumptions {
+            let mut fewer = self.case.clone();
+            fewer.options.assumptions = assumptions;
+            if self.take(fewer) {
                 return;
             }
         }

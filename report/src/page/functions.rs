@@ -249,8 +249,8 @@ fn row(
 
 /// The pass to blame for most points without an entry, of both directions.
 fn blamed(function: &FunctionReport) -> Option<String> {
-    let mut all = function.forward.blame.clone();
-    for (pass, count) in &function.backward.blame {
+    let mut all = function.forward.causes.blame.clone();
+    for (pass, count) in &function.backward.causes.blame {
         *all.entry(pass.clone()).or_default() += count;
     }
     let most = all.into_iter().filter(|(pass, _)| pass != crate::UNBLAMED);
@@ -266,13 +266,12 @@ pub(super) fn losses(function: &FunctionReport) -> (u64, u64) {
 
 /// The visits of points without an entry. `None` without a profile.
 fn lost_visits(direction: &DirectionFigures) -> Option<u64> {
-    let each = direction.dynamic.as_ref()?.infeasible.values();
-    Some(each.fold(0, |sum, visits| sum.saturating_add(*visits)))
+    Some(direction.dynamic.as_ref()?.causes.total())
 }
 
 /// The reachable points without an entry, at the level of the report.
 fn lost(direction: &DirectionFigures) -> u64 {
-    direction.infeasible.values().sum()
+    direction.causes.total()
 }
 
 fn whole(number: u64) -> (Option<f64>, String) {

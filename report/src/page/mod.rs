@@ -15,11 +15,10 @@ mod view;
 
 pub use view::FunctionPage;
 
-use super::section::Section;
 use super::table::grouped;
+use super::tables::TableReport;
 use super::text::{percent, sections};
-use super::{inlining, speculation};
-use crate::schema::{DirectionFigures, InliningReport, LEVELS, Report, SpeculationReport};
+use crate::schema::{DirectionFigures, LEVELS, Report};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -125,22 +124,10 @@ fn level(report: &Report) -> Option<usize> {
     LEVELS.iter().position(|name| *name == report.level)
 }
 
-/// The report on assumptions as a page, with the tables of its text.
-pub fn speculation_page(report: &SpeculationReport) -> String {
-    let title = format!("Speculation report on {}", report.program.path);
-    tables(&title, &speculation::sections(report))
-}
-
-/// The report on inlining as a page, with the tables of its text.
-pub fn inlining_page(report: &InliningReport) -> String {
-    let title = format!("Inlining report on {}", report.program.path);
-    tables(&title, &inlining::sections(report))
-}
-
-/// A page of tables alone.
-fn tables(title: &str, sections: &[Section]) -> String {
-    let body = html! { h2 { "Figures" } (figures::sections(sections)) };
-    document(title, &body, false)
+/// The tables of a report as a page.
+pub fn tables_page(report: &TableReport) -> String {
+    let body = html! { h2 { "Figures" } (figures::sections(&report.sections())) };
+    document(&report.title, &body, false)
 }
 
 /// The two sentences at the start, and whether the report is whole.

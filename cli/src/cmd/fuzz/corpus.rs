@@ -2,7 +2,7 @@
 
 use super::super::failure::CommandFailure;
 use super::super::input;
-use fuzz::{Case, Stress, World};
+use fuzz::{CampaignOptions, Case, World};
 use osier::Limits;
 use osr::Level;
 use std::io::Cursor;
@@ -129,17 +129,7 @@ fn case(command: &str, stdin: &Arc<[u8]>) -> Result<Case, CommandFailure> {
         steps: Vec::new(),
         level: Level::Avail,
         policy: POLICY,
-        going_on: 0,
-        certificates: true,
-        chains: 0,
-        stress: Stress::default(),
-        assumptions: 0,
-        only_speculation: false,
-        inlining: false,
-        only_inlining: false,
-        only_exits: false,
-        stress_gc: false,
-        nans: jit::Nans::default(),
+        options: CampaignOptions::default(),
         seed: 0,
     })
 }

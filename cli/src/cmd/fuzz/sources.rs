@@ -121,19 +121,9 @@ impl CaseSource for CorpusPrograms {
         let case = Case {
             steps: options.steps(options.seed, &options.pipelines[0]),
             level: options.levels[0],
-            going_on: options.going_on,
-            certificates: options.certificates,
-            chains: options.chains,
-            stress: options.stress,
-            assumptions: options.assumptions,
-            only_speculation: options.only_speculation,
-            // The inlining oracle looks at each instruction, and programs execute many.
-            inlining: options.only_inlining,
-            only_inlining: options.only_inlining,
-            only_exits: options.only_exits,
-            stress_gc: options.stress_gc,
-            nans: options.nans,
             seed: options.seed,
+            // The inlining oracle looks at each instruction, and programs execute many.
+            options: CampaignOptions { inlining: options.only_inlining, ..options },
             ..program.case()
         };
         Drawn::Case(Box::new(case))

@@ -1,9 +1,8 @@
 //! `osier report` with a pipeline that inlines.
 
 use super::minimum::{self, MeasuredShares};
-use super::{Args, ReportClock, ReportFormat, names, program, times, times_text};
+use super::{Args, ReportClock, names, program, times, times_text};
 use crate::cmd::failure::{CommandFailure, tell};
-use crate::cmd::format::json;
 use crate::cmd::input::Loaded;
 use crate::cmd::jobs::each_function;
 use crate::cmd::stopwatch::Stopwatch;
@@ -50,13 +49,7 @@ pub(super) fn report(
         report.sum();
         report.time.elapsed = clock.elapsed();
         tell(&times_text(&report.time));
-        let output = args.output(report.interrupted);
-        let text = match args.format {
-            ReportFormat::Text => report::inlining_text(&report, args.text_options(&output)),
-            ReportFormat::Html => report::inlining_page(&report),
-            ReportFormat::Json => json(&report),
-        };
-        output.write(&text)?;
+        args.write(&report, &report::inlining_tables(&report), report.interrupted)?;
         minimum::check(&args.min, [MeasuredShares::of_inlining(&report)])
     })
 }

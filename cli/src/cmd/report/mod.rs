@@ -24,7 +24,7 @@ use osier::driver::{Recipe, Step, derive_proved};
 use osier::inlining::{InlinePlan, PassPlan};
 use osier::profile::{FunctionProfile, Profile};
 use osier::report::{
-    self, FunctionPage, PastReport, PipelinePage, RankedGap, TextOptions, ViewOptions,
+    self, FunctionPage, PipelinePage, RankedGap, TableReport, TextOptions, ViewOptions,
 };
 use osier::schema::{BlameCheck, FunctionReport, Report, ReportedProgram, Size, Time};
 use osr::Level;
@@ -166,6 +166,21 @@ impl Args {
     fn text_options(&self, output: &Output) -> TextOptions {
         TextOptions { verbose: self.verbose, colored: output.is_colored() }
     }
+
+    /// Writes a report of tables in the format of the options.
+    fn write(
+        &self,
+        document: &impl serde::Serialize,
+        tables: &TableReport,
+        interrupted: bool,
+    ) -> Result<(), CommandFailure> {
+        let output = self.output(interrupted);
+        output.write(&match self.format {
+            ReportFormat::Text => tables.text(self.text_options(&output)),
+            ReportFormat::Html => report::tables_page(tables),
+            ReportFormat::Json => json(document),
+        })
+    }
 }
 
 /// The names of the passes of a pipeline.
@@ -235,7 +250,7 @@ impl ReportClock {
 /// The older document of `--against`.
 struct Past {
     path: String,
-    reports: Vec<PastReport>,
+    reports: Vec<Report>,
 }
 
 impl Past {
@@ -249,7 +264,7 @@ impl Past {
         let reports = reports.map_err(|e| CommandFailure::input(format!("{name}: {e}")))?;
         let is_there = |pipeline: &&Pipeline| {
             let names = pipeline.names();
-            reports.iter().any(|old| names.iter().eq(old.pipeline()))
+            reports.iter().any(|old| names.iter().eq(&old.pipeline))
         };
         if !(pipelines.iter().any(is_there) || pipelines.len() == 1 && reports.len() == 1) {
             return Err(CommandFailure::input(format!(

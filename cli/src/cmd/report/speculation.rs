@@ -1,8 +1,7 @@
 //! `osier report --speculate`.
 
-use super::{Args, ReportClock, ReportFormat, names, program};
+use super::{Args, ReportClock, names, program};
 use crate::cmd::failure::{CommandFailure, tell};
-use crate::cmd::format::json;
 use crate::cmd::input::Loaded;
 use crate::cmd::jobs::each_function;
 use crate::cmd::stopwatch::Stopwatch;
@@ -62,13 +61,7 @@ pub(super) fn report(
         };
         report.sum();
         report.time.elapsed = clock.elapsed();
-        let output = args.output(report.interrupted);
-        let text = match args.format {
-            ReportFormat::Text => report::speculation_text(&report, args.text_options(&output)),
-            ReportFormat::Html => report::speculation_page(&report),
-            ReportFormat::Json => json(&report),
-        };
         tell(&format!("{:.2} s in all", report.time.elapsed));
-        output.write(&text)
+        args.write(&report, &report::speculation_tables(&report), report.interrupted)
     })
 }
