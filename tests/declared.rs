@@ -20,8 +20,8 @@ fn options() -> CampaignOptions {
 
 #[test]
 fn calls_with_declared_effects_change_no_run() {
-    let budget = CampaignLimits { cases: 60, transitions: u64::MAX, failures: 10, stop: &|| false };
-    let results = campaign(&Seeds(options()), 2, &budget, &|_| {});
+    let limits = CampaignLimits { cases: 60, failures: 10, ..CampaignLimits::default() };
+    let results = campaign(std::sync::Arc::new(Seeds(options())), 2, &limits, &|_| {});
     if let Some(failure) = results.failures.first() {
         panic!("case {}: {}", failure.number, failure.findings[0]);
     }

@@ -4,7 +4,7 @@
 use fuzz::{
     CampaignLimits, CampaignOptions, Case, CaseEvent, CaseSource, CaseTime, Clock, Drawn,
     EdgeDamage, Figures, FuzzOracle, Judged, Results, Stress, as_test, campaign, campaign_by,
-    judge, judge_with, reduce,
+    guilty, judge, judge_with, reduce,
 };
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
@@ -509,6 +509,19 @@ fn a_wrong_pass_is_found_and_reduced_to_its_mistake() {
     assert!(test.contains(";@ pipeline: turns_subtractions\n"), "{test}");
     assert!(test.starts_with(";; The state oracle found: "), "{test}");
     assert!(test.contains(";; Found by: osier fuzz --seed 1\n"), "{test}");
+}
+
+/// The correct passes of the case make dozens of rewrites besides.
+#[test]
+fn a_finding_names_the_rewrite_to_blame() {
+    let (mut case, _) = first_failure(FuzzOracle::State, Some(&TURNS_SUBTRACTIONS), None);
+    let wrong = case.steps[0].remove(0);
+    case.steps[0].insert(1, wrong);
+    let fails = |case: &Case| judge(case).oracle() == Some(FuzzOracle::State);
+    let found = guilty(&case, &fails).expect("a rewrite to blame");
+    assert_eq!((found.pass, found.rule), ("turns_subtractions", "wrong"), "{found}");
+    assert!(!fails(&Case { rewrites: found.number, ..case.clone() }), "{found}");
+    assert!(fails(&Case { rewrites: found.number + 1, ..case }), "{found}");
 }
 
 #[test]

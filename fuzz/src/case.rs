@@ -31,6 +31,8 @@ pub struct Case {
     pub world: World,
     /// The passes from each version to the next.
     pub steps: Vec<Vec<StaticPass>>,
+    /// The most rewrites that the passes make, over all functions ([`crate::guilty()`]).
+    pub rewrites: u64,
     /// The level of the mappings.
     pub level: Level,
     /// The policy by which the state oracle selects visits to compare.

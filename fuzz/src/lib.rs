@@ -15,6 +15,7 @@ mod case;
 mod certificates;
 mod composition;
 mod figures;
+mod guilty;
 mod inlining;
 mod judge;
 mod native;
@@ -40,6 +41,7 @@ pub use figures::{
     AddUp, CertificateFigures, CompositionFigures, Figures, InlinedFigures, NativeFigures,
     PassFigures, SpeculationFigures, StressFigures,
 };
+pub use guilty::{GuiltyRewrite, guilty};
 pub use inlining::pair as inlined_pair;
 pub use judge::{Judged, judge, judge_with};
 pub use native::{Clock, judge_native};

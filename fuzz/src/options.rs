@@ -152,6 +152,7 @@ impl CampaignOptions {
             fuel,
             world: World::Counting(CountingHost::default()),
             steps,
+            rewrites: u64::MAX,
             level,
             policy: Policy::Every,
             options: self.clone(),

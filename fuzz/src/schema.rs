@@ -61,6 +61,9 @@ pub struct FuzzFailure {
     /// Whether the same oracle found something when the command judged the program again. `null` if
     /// there was no time.
     pub reproduced: Option<bool>,
+    /// The rewrite without which the findings disappear. `null` if there is none, if there was no
+    /// time, or for a program of the corpus with `--engine jit`.
+    pub guilty: Option<String>,
     /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` for
     /// failures after the first and for programs that are not generated.
     pub test: Option<String>,

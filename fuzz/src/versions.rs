@@ -29,6 +29,11 @@ impl FunctionVersions {
     fn last(&self) -> Version {
         self.at[self.at.len() - 1]
     }
+
+    /// The actions from the first to the last version; `None` if they are the same.
+    pub(super) fn log(&self) -> Option<ActionLog> {
+        self.tree.log(VersionTree::BASE, self.last())
+    }
 }
 
 /// Derives the versions of every function. Verifies each version and replays each log after every
@@ -42,6 +47,7 @@ pub(super) fn derive(
 ) -> Result<Vec<FunctionVersions>, FuzzFinding> {
     let mut acted: BTreeMap<&'static str, u64> = BTreeMap::new();
     let mut families = Vec::new();
+    let mut fuel = Fuel::rewrites(case.rewrites);
     for (func, base) in case.module.defined() {
         let (mut tree, mut at) = (VersionTree::new(base.clone()), vec![VersionTree::BASE]);
         tree.set_module(&case.module);
@@ -52,7 +58,8 @@ pub(super) fn derive(
                 versions: [number, number + 1],
                 message,
             };
-            let derived = derive_one(&case.module, tree.function(parent), passes, &mut acted);
+            let derived =
+                derive_one(&case.module, tree.function(parent), passes, &mut fuel, &mut acted);
             let (function, log) = derived.map_err(finding)?;
             let replayed = |e| {
                 finding(format!("@{}: the log of several passes does not replay: {e}", base.name()))
@@ -78,12 +85,13 @@ fn derive_one(
     module: &Module,
     base: &Function,
     passes: &[StaticPass],
+    fuel: &mut Fuel,
     acted: &mut BTreeMap<&'static str, u64>,
 ) -> Result<(Function, ActionLog), String> {
     let mut version = base.clone();
     let mut log = ActionLog::empty_for(base);
     for pass in passes {
-        let (function, actions) = apply(&version, *pass, &mut Fuel::UNLIMITED.clone()).into_parts();
+        let (function, actions) = apply(&version, *pass, fuel).into_parts();
         let place = || format!("pass {} on @{}", pass.name(), base.name());
         check_replay(&version, &actions, &function)
             .map_err(|e| format!("{}: its log does not replay: {e}", place()))?;

@@ -25,6 +25,7 @@ struct Sent {
     arguments: Vec<Vec<u64>>,
     fuel: u64,
     steps: Vec<Vec<String>>,
+    rewrites: u64,
     level: String,
     seed: u64,
 }
@@ -40,6 +41,7 @@ impl Sent {
             arguments: case.arguments.clone(),
             fuel: case.fuel,
             steps: case.steps.iter().map(names).collect(),
+            rewrites: case.rewrites,
             level: case.level.name().to_owned(),
             seed: case.seed,
         }
@@ -57,7 +59,7 @@ impl Sent {
             .map(|step| step.iter().map(named).collect())
             .collect::<Option<Vec<_>>>()?;
         let level = osr::Level::from_name(&self.level)?;
-        let Sent { arguments, fuel, seed, .. } = self;
+        let Sent { arguments, fuel, rewrites, seed, .. } = self;
         Some(Case {
             module,
             entry,
@@ -65,6 +67,7 @@ impl Sent {
             fuel,
             world: World::Counting(CountingHost::default()),
             steps,
+            rewrites,
             level,
             seed,
             ..like

@@ -127,6 +127,7 @@ fn case(command: &str, stdin: &Arc<[u8]>) -> Result<Case, CommandFailure> {
             input: Cursor::new(Arc::clone(stdin)),
         },
         steps: Vec::new(),
+        rewrites: u64::MAX,
         level: Level::Avail,
         policy: POLICY,
         options: CampaignOptions::default(),

@@ -46,7 +46,10 @@ pub(super) fn failures(
                     _ => fuzz::as_test(&case, &failure.findings[0], &reproduce),
                 }
             });
-            failures.push(described(failure, reproduce, reproduced, test));
+            let guilty =
+                (reproduced == Some(true)).then(|| again.guilty(sources, failure)).flatten();
+            failures
+                .push(FuzzFailure { guilty, ..described(failure, reproduce, reproduced, test) });
         }
     }
     failures
@@ -60,7 +63,7 @@ fn described(
 ) -> FuzzFailure {
     let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
     let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
-    FuzzFailure { oracle, message, reproduce, reproduced, test }
+    FuzzFailure { oracle, message, reproduce, reproduced, guilty: None, test }
 }
 
 /// Judges failures again.
@@ -95,6 +98,28 @@ impl Again<'_> {
             }
         });
         Some(findings??.iter().any(|finding| finding.oracle == oracle))
+    }
+
+    /// The rewrite to blame for a failure, as text. A child gets its case as text, which has no
+    /// world of a WASI program.
+    fn guilty(self, sources: &CampaignSources, failure: &FailedCase) -> Option<String> {
+        let engine = self.args.engine;
+        if engine == FuzzEngine::Jit && self.kind == SourceKind::Corpus {
+            return None;
+        }
+        let Drawn::Case(case) = sources.source(self.kind)?.case(failure.number) else {
+            return None;
+        };
+        let oracle = failure.findings.first()?.oracle;
+        let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
+        let guilty = unless_over(&**self.is_over, move || {
+            let fails = |case: &Case| {
+                let findings = judged_apart(engine, case, &*is_over, &stop);
+                findings.first().is_some_and(|finding| finding.oracle == oracle)
+            };
+            fuzz::guilty(&case, &fails)
+        });
+        guilty.flatten().map(|rewrite| rewrite.to_string())
     }
 
     /// Reduces the case of a failure and returns it as a test.

@@ -300,6 +300,9 @@ fn ended(
 fn verdict(args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
     for failure in &report.failures {
         tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
+        if let Some(guilty) = &failure.guilty {
+            tell(&format!("found no more without {guilty}"));
+        }
         if failure.reproduced == Some(false) {
             tell("a second judgment of this program found nothing");
         }
