@@ -2,9 +2,9 @@
 //! and it finds, reduces and prints seeded mistakes.
 
 use fuzz::{
-    CampaignLimits, CampaignOptions, Case, CaseEvent, CaseSource, CaseTime, Clock, Drawn,
-    EdgeDamage, Figures, FuzzOracle, Judged, Results, Stress, as_test, campaign, campaign_by,
-    guilty, judge, judge_with, reduce,
+    BatchWatch, CampaignLimits, CampaignOptions, Case, CaseEvent, CaseSource, CaseTime, Clock,
+    Drawn, EdgeDamage, Figures, FuzzFinding, FuzzOracle, Judged, Results, Stress, as_test,
+    campaign, campaign_by, guilty, judge, judge_with, reduce,
 };
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
@@ -277,19 +277,20 @@ fn a_campaign_does_not_wait_for_a_case_that_does_not_end() {
 }
 
 /// A judge that never ends the second case of eleven.
-fn stuck_in_the_second(cases: Range<u64>, event: &mut dyn FnMut(CaseEvent) -> bool) -> bool {
+fn stuck_in_the_second(cases: Range<u64>, watch: &BatchWatch<'_>) -> bool {
     for number in cases {
         if number == 11 {
             return true;
         }
-        if !event(CaseEvent::Begun(number)) {
+        if !watch.tell(CaseEvent::Begun(number)) {
             return false;
         }
         while number == 1 {
             std::thread::park();
         }
         let figures = Figures { programs: 1, ..Figures::default() };
-        if !event(CaseEvent::Judged(Box::new(Judged { figures, findings: Vec::new() }))) {
+        let judged = Box::new(Judged { figures, findings: Vec::new() });
+        if !watch.tell(CaseEvent::Judged { number, judged }) {
             return false;
         }
     }
@@ -306,6 +307,37 @@ fn another_thread_continues_behind_a_case_that_takes_too_long() {
     let limits = CampaignLimits { case_time, ..CampaignLimits::default() };
     let results = campaign_by(Arc::new(stuck_in_the_second), 2, &limits, &|_| {});
     assert_eq!((clean(&results).programs, &results.late[..]), (10, &[1][..]));
+}
+
+/// A source whose second case panics.
+struct PanickingSource(Seeds);
+
+impl CaseSource for PanickingSource {
+    fn case(&self, number: u64) -> Drawn {
+        assert_ne!(number, 1, "the case that panics");
+        self.0.case(number)
+    }
+}
+
+#[test]
+#[should_panic(expected = "the case that panics")]
+fn a_source_that_panics_ends_the_campaign() {
+    let source = Arc::new(PanickingSource(Seeds(CampaignOptions::default())));
+    campaign(source, 2, &CampaignLimits::default(), &|_| {});
+}
+
+/// A child that dies before it begins a case has judged it all the same.
+#[test]
+fn a_finding_in_a_case_that_never_began_is_a_failure() {
+    let judge = |cases: Range<u64>, watch: &BatchWatch<'_>| {
+        let finding =
+            FuzzFinding { oracle: FuzzOracle::Native, versions: [0, 1], message: "so".to_owned() };
+        let judged = Box::new(Judged { figures: Figures::default(), findings: vec![finding] });
+        watch.tell(CaseEvent::Judged { number: cases.start, judged });
+        true
+    };
+    let results = campaign_by(Arc::new(judge), 1, &CampaignLimits::default(), &|_| {});
+    assert_eq!(results.failures.iter().map(|failure| failure.number).collect::<Vec<_>>(), [0]);
 }
 
 /// A seed gives the same case at any place in a campaign.
@@ -517,11 +549,19 @@ fn a_finding_names_the_rewrite_to_blame() {
     let (mut case, _) = first_failure(FuzzOracle::State, Some(&TURNS_SUBTRACTIONS), None);
     let wrong = case.steps[0].remove(0);
     case.steps[0].insert(1, wrong);
-    let fails = |case: &Case| judge(case).oracle() == Some(FuzzOracle::State);
+    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::State));
     let found = guilty(&case, &fails).expect("a rewrite to blame");
     assert_eq!((found.pass, found.rule), ("turns_subtractions", "wrong"), "{found}");
-    assert!(!fails(&Case { rewrites: found.number, ..case.clone() }), "{found}");
-    assert!(fails(&Case { rewrites: found.number + 1, ..case }), "{found}");
+    let limited = |rewrites| fails(&Case { rewrites, ..case.clone() });
+    assert_eq!(limited(found.number), Some(false), "{found}");
+    assert_eq!(limited(found.number + 1), Some(true), "{found}");
+}
+
+#[test]
+fn a_panic_of_a_pass_has_no_rewrite_to_blame() {
+    let (case, _) = first_failure(FuzzOracle::Panic, Some(&PANICS), None);
+    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::Panic));
+    assert_eq!(guilty(&case, &fails), None);
 }
 
 #[test]

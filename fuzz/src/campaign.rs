@@ -56,7 +56,8 @@ pub struct CampaignLimits {
     pub batch: u64,
     /// The number of transitions after which the campaign ends, at the end of a batch.
     pub transitions: u64,
-    /// The number of cases with findings after which the campaign ends, at the end of a batch.
+    /// The number of cases with findings, and of cases that take too long, after which the campaign
+    /// ends, at the end of a batch.
     pub failures: usize,
     /// Called all the time. The campaign ends within a fraction of a second if it returns true, for
     /// example because the time is up.
@@ -124,18 +125,67 @@ impl AddUp for Results {
 pub enum CaseEvent {
     /// The judgment of the case with this number begins.
     Begun(u64),
-    /// The case begun last has ended: its figures and findings.
-    Judged(Box<Judged>),
+    /// The case with this number has figures and findings.
+    Judged {
+        /// The number of the case.
+        number: u64,
+        /// The judgment.
+        judged: Box<Judged>,
+    },
     /// The judgment of the case begun last was cut off.
     Unfinished,
     /// An input is not a program for this compiler.
     Refused,
 }
 
-/// A judge of the cases in a range, one after another. It calls the function that it gets with each
-/// event, and returns early if this function returns false. The result says whether the source ended
-/// in the range.
-pub type BatchJudge = dyn Fn(Range<u64>, &mut dyn FnMut(CaseEvent) -> bool) -> bool + Send + Sync;
+/// A judge of the cases in a range, one after another. It tells its events to a [`BatchWatch`], and
+/// returns early if this says so. The result says whether the source ended in the range.
+pub type BatchJudge = dyn Fn(Range<u64>, &BatchWatch<'_>) -> bool + Send + Sync;
+
+/// The campaign, as the judge of a batch sees it.
+pub struct BatchWatch<'a> {
+    campaign: &'a Campaign,
+    batch: &'a Mutex<BatchInWork>,
+}
+
+impl BatchWatch<'_> {
+    /// Whether the judge is to return at once.
+    pub fn is_over(&self) -> bool {
+        self.campaign.is_over() || locked(self.batch).is_abandoned
+    }
+
+    /// Tells an event. Returns whether the judge is to go on.
+    pub fn tell(&self, event: CaseEvent) -> bool {
+        let mut batch = locked(self.batch);
+        if batch.is_abandoned {
+            return false;
+        }
+        // Test at each event, not once per batch: a batch of large programs may take minutes
+        // (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
+        let is_over = self.campaign.is_over();
+        match event {
+            CaseEvent::Begun(_) if is_over => {}
+            CaseEvent::Begun(number) => {
+                let limit = self.campaign.limits.case_time.as_ref();
+                batch.begun = Some((number, limit.map(|l| (l.clock)()).unwrap_or_default()));
+                batch.rest.start = number + 1;
+            }
+            CaseEvent::Unfinished => {
+                batch.results.unfinished += u64::from(batch.begun.take().is_some());
+            }
+            CaseEvent::Refused => batch.results.figures.refused += 1,
+            CaseEvent::Judged { number, judged } => {
+                batch.begun = None;
+                batch.rest.start = number + 1;
+                batch.results.figures.add(&judged.figures);
+                if !judged.findings.is_empty() {
+                    batch.results.failures.push(FailedCase { number, findings: judged.findings });
+                }
+            }
+        }
+        !is_over
+    }
+}
 
 /// The batches that threads handed in, and the sum of those added so far.
 #[derive(Default)]
@@ -163,7 +213,7 @@ impl Ledger {
             self.results.add(&results);
             self.spent = last
                 || self.results.figures.transitions() >= limits.transitions
-                || self.results.failures.len() >= limits.failures;
+                || self.results.failures.len() + self.results.late.len() >= limits.failures;
         }
     }
 }
@@ -192,6 +242,18 @@ struct Campaign {
     handed_in: Condvar,
 }
 
+/// Ends the campaign when its thread panics. Without this, the batches of other threads would wait
+/// for the batch of the thread that panicked (`a_source_that_panics_ends_the_campaign`).
+struct EndOnPanic<'a>(&'a Campaign);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A thread of a campaign.
 struct Worker {
     batch: Arc<Mutex<BatchInWork>>,
@@ -210,8 +272,8 @@ pub fn campaign(
     limits: &CampaignLimits,
     tell: &dyn Fn(&Figures),
 ) -> Results {
-    let judge = Arc::new(move |cases: Range<u64>, event: &mut dyn FnMut(CaseEvent) -> bool| {
-        judge_batch(&*source, cases, event)
+    let judge = Arc::new(move |cases: Range<u64>, watch: &BatchWatch<'_>| {
+        judge_batch(&*source, cases, watch)
     });
     campaign_by(judge, jobs, limits, tell)
 }
@@ -272,18 +334,19 @@ impl Campaign {
         Worker { batch, thread }
     }
 
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed) || (self.limits.stop)()
+    }
+
     /// Judges batches until the campaign is over.
     fn work(&self, batch: &Mutex<BatchInWork>, mut resumes: bool) {
-        while !self.over.load(Ordering::Relaxed) && !(self.limits.stop)() {
-            if !std::mem::take(&mut resumes) {
-                self.take_batch(batch);
-            }
+        let _end = EndOnPanic(self);
+        while !self.is_over() && (std::mem::take(&mut resumes) || self.take_batch(batch)) {
             let cases = locked(batch).rest.clone();
             let end = cases.end.min(self.limits.cases);
             let is_cut = end < cases.end;
-            let last = (self.judge)(cases.start..end.max(cases.start), &mut |event| {
-                self.note(&mut locked(batch), event)
-            });
+            let watch = BatchWatch { campaign: self, batch };
+            let last = (self.judge)(cases.start..end.max(cases.start), &watch);
             // The lock of the batch is held until the ledger has the results. `finish` would count
             // them twice or not at all otherwise.
             let mut done = locked(batch);
@@ -304,41 +367,17 @@ impl Campaign {
         }
     }
 
-    fn take_batch(&self, batch: &Mutex<BatchInWork>) {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let first = number.saturating_mul(self.limits.batch);
-        let rest = first..first.saturating_add(self.limits.batch);
-        *locked(batch) = BatchInWork { number, rest, ..BatchInWork::default() };
-    }
-
-    /// Notes an event of a batch. Returns whether the judge is to go on.
-    fn note(&self, batch: &mut BatchInWork, event: CaseEvent) -> bool {
+    /// Takes the next batch, unless the thread is abandoned.
+    fn take_batch(&self, batch: &Mutex<BatchInWork>) -> bool {
+        let mut batch = locked(batch);
         if batch.is_abandoned {
             return false;
         }
-        match event {
-            CaseEvent::Begun(_) if (self.limits.stop)() => return false,
-            CaseEvent::Begun(number) => {
-                let now = self.limits.case_time.as_ref().map(|limit| (limit.clock)());
-                batch.begun = Some((number, now.unwrap_or_default()));
-                batch.rest.start = number + 1;
-            }
-            CaseEvent::Unfinished => {
-                batch.results.unfinished += u64::from(batch.begun.take().is_some());
-            }
-            CaseEvent::Refused => batch.results.figures.refused += 1,
-            CaseEvent::Judged(judged) => {
-                batch.results.figures.add(&judged.figures);
-                if let Some((number, _)) = batch.begun.take()
-                    && !judged.findings.is_empty()
-                {
-                    batch.results.failures.push(FailedCase { number, findings: judged.findings });
-                }
-            }
-        }
-        // Test after each case, not once per batch: a batch of large programs may take minutes
-        // (`a_campaign_ends_within_a_batch_when_the_time_is_up`).
-        !(self.limits.stop)()
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let first = number.saturating_mul(self.limits.batch);
+        let rest = first..first.saturating_add(self.limits.batch);
+        *batch = BatchInWork { number, rest, ..BatchInWork::default() };
+        true
     }
 
     /// Waits for a batch or for the next look at the limits, and tells the figures so far.
@@ -392,17 +431,14 @@ impl Campaign {
 }
 
 /// Judges the cases of a batch. Returns whether the source ended in the batch.
-fn judge_batch(
-    source: &dyn CaseSource,
-    cases: Range<u64>,
-    event: &mut dyn FnMut(CaseEvent) -> bool,
-) -> bool {
+fn judge_batch(source: &dyn CaseSource, cases: Range<u64>, watch: &BatchWatch<'_>) -> bool {
     for number in cases {
         let goes_on = match source.case(number) {
             Drawn::End => return true,
-            Drawn::Refused => event(CaseEvent::Refused),
+            Drawn::Refused => watch.tell(CaseEvent::Refused),
             Drawn::Case(case) => {
-                event(CaseEvent::Begun(number)) && event(CaseEvent::Judged(Box::new(judge(&case))))
+                watch.tell(CaseEvent::Begun(number))
+                    && watch.tell(CaseEvent::Judged { number, judged: Box::new(judge(&case)) })
             }
         };
         if !goes_on {

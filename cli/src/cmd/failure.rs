@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// The exit status after Ctrl-C: 128 plus the number of the signal, as shells report it.
+/// The exit status after Ctrl-C: 128 plus the number of the signal, as shells report it. The same
+/// after SIGTERM: the partial results were written in both cases.
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// The reason why a command failed.
@@ -17,7 +18,7 @@ pub(super) enum CommandFailure {
     Exited(u8),
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
-    /// The user pressed Ctrl-C. The command has written its partial results already.
+    /// Ctrl-C or SIGTERM. The command has written its partial results already.
     Interrupted,
     /// The reader of the output has closed its end, as `head` does. The command ends silently with
     /// status 0.

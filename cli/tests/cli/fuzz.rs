@@ -107,7 +107,7 @@ fn the_time_is_up_within_a_program_too() {
     let folder = scratch();
     let path = endless(&folder);
     for engine in ["interp", "jit"] {
-        let args = ["fuzz", "--engine", engine, "--corpus", &path, "--time", "1"];
+        let args = ["fuzz", "--engine", engine, "--corpus", &path, "--time", "8"];
         let args = [&args[..], &["--format", "json", "--jobs", "2"]].concat();
         let ended = ended(command(&args)).with_status(0);
         let document = document(&ended);
@@ -123,7 +123,9 @@ fn a_program_that_takes_too_long_fails_by_name() {
     let path = endless(&folder);
     let args = ["fuzz", "--corpus", &path, "--case-time", "1", "--pipeline", "O1"];
     let ended = ended(command(&args)).with_status(1);
-    let late = format!("took longer than --case-time: osier fuzz --corpus '{path}' --seed 0");
+    let late = format!(
+        "took longer than --case-time: osier fuzz --case-time 1 --corpus '{path}' --seed 0"
+    );
     assert!(ended.stderr.contains(&late), "{ended:#?}");
     assert!(ended.stderr.contains("1 program took longer than --case-time"), "{ended:#?}");
 }

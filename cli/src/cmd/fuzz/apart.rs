@@ -89,13 +89,20 @@ pub(super) fn child_of_one(like: Case) -> Result<(), CommandFailure> {
     write(&ChildLine::Done(Box::new(CaseResult::of(judged))))
 }
 
-/// Judges one case in a child. A child that exhausts its time, or that others kill, yields no
-/// findings, so the reducer discards such a candidate. Neither does a child that is not done when
-/// `stop` returns true.
+/// A case as a child reads it: the text form makes ids dense.
+pub(super) fn as_sent(case: &Case) -> Option<Case> {
+    Sent::of(case).case(case.clone())
+}
+
+/// Judges one case in a child. `None` if the child exhausts its time, if others kill it, or if it
+/// is not done when `stop` returns true: the reducer discards such a candidate.
 ///
 /// # Errors
 /// If the child cannot be started or its output cannot be read.
-pub(super) fn judge_apart(case: &Case, stop: &dyn Fn() -> bool) -> io::Result<Vec<FuzzFinding>> {
+pub(super) fn judge_apart(
+    case: &Case,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<Option<Vec<FuzzFinding>>> {
     let mut child = again("--native-case", "-", Stdio::piped())?;
     let errors = drain(&mut child);
     let mut input = child.stdin.take().expect("it is piped");
@@ -113,15 +120,15 @@ pub(super) fn judge_apart(case: &Case, stop: &dyn Fn() -> bool) -> io::Result<Ve
                 // The child may have ended by itself meanwhile.
                 let _ = child.kill();
                 finish(child, errors)?;
-                return Ok(Vec::new());
+                return Ok(None);
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
     };
     let (status, said) = finish(child, errors)?;
     Ok(match serde_json::from_slice(&line) {
-        Ok(ChildLine::Done(done)) if status.success() => done.findings,
-        _ if was_killed(status) || ran_out_of_time(status) => Vec::new(),
-        _ => dead(death(status, &said)).findings,
+        Ok(ChildLine::Done(done)) if status.success() => Some(done.findings),
+        _ if was_killed(status) || ran_out_of_time(status) => None,
+        _ => Some(dead(death(status, &said)).findings),
     })
 }

@@ -2,15 +2,15 @@
 
 use super::corpus::{self, CorpusReader};
 use super::failures::failures;
-use super::native::{self, NativeBatch};
+use super::native::{self, ChildWatch};
 use super::smith::Smith;
 use super::sources::{CorpusPrograms, Generated};
 use super::{Args, FuzzEngine, SourceKind};
 use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::interrupt::CtrlC;
 use fuzz::{
-    AddUp, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, Figures, FuzzReport,
-    Results, campaign, campaign_by,
+    AddUp, BatchWatch, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, Figures,
+    FuzzReport, Results, campaign, campaign_by,
 };
 use jit::Nans;
 use osier::schema;
@@ -58,7 +58,7 @@ impl CampaignStop {
         self.interrupt.is_raised() || self.broken().is_some()
     }
 
-    fn count_killed(&self) {
+    pub(super) fn count_killed(&self) {
         self.killed.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -105,7 +105,11 @@ impl CampaignSources {
 
     /// The command that judges one case alone.
     pub(super) fn command(&self, args: &Args, kind: SourceKind, number: u64) -> String {
-        let engine = if args.engine == FuzzEngine::Jit { " --engine jit" } else { "" };
+        let mut engine =
+            if args.engine == FuzzEngine::Jit { " --engine jit" } else { "" }.to_owned();
+        if let Some(seconds) = args.case_time {
+            engine += &format!(" --case-time {seconds}");
+        }
         let options = args.options();
         let seed = options.seed.wrapping_add(number);
         match (kind, &self.corpus) {
@@ -151,10 +155,11 @@ impl CampaignResults {
             else {
                 continue;
             };
+            let is_limited = kind == SourceKind::Generated || cases == u64::MAX;
             let limits = CampaignLimits {
                 cases,
                 batch: if kind == SourceKind::Corpus { 1 } else { BATCH },
-                transitions: if cases == u64::MAX { left } else { u64::MAX },
+                transitions: if is_limited { left } else { u64::MAX },
                 failures: FAILURES,
                 stop: args.stop(stop),
                 case_time: args.case_limit(stop),
@@ -246,17 +251,21 @@ impl Args {
         }
     }
 
-    /// Whether the command generates programs: if it limits their number, or selects neither a
-    /// corpus nor wasm-smith.
-    fn generates(&self) -> bool {
-        self.programs.is_some() || (self.corpus.is_empty() && self.smith.is_none())
+    /// Whether the command generates programs: if a limit for generated programs is set, or if the
+    /// options select neither a corpus nor wasm-smith.
+    pub(super) fn generates(&self) -> bool {
+        let is_limited = self.time.is_some() || self.transitions.is_some();
+        self.programs.is_some()
+            || (is_limited && !self.repeats_corpus())
+            || (self.corpus.is_empty() && self.smith.is_none())
     }
 
     /// Whether the programs of the corpus are judged until a limit is reached: if a limit is set,
     /// and nothing else is judged.
     fn repeats_corpus(&self) -> bool {
         let is_limited = self.time.is_some() || self.transitions.is_some();
-        is_limited && self.programs.is_none() && self.smith.is_none()
+        let is_alone = self.programs.is_none() && self.smith.is_none();
+        is_limited && is_alone && !self.corpus.is_empty()
     }
 
     /// The largest number of programs to generate.
@@ -301,12 +310,33 @@ fn run(
     match args.engine {
         FuzzEngine::Interp => campaign(source, args.jobs.count(), limits, &say),
         FuzzEngine::Jit => {
-            let (is_over, stop) = (Arc::clone(&limits.stop), Arc::clone(stop));
-            let judge = move |cases: Range<u64>, event: &mut dyn FnMut(CaseEvent) -> bool| {
-                judged_natively(kind, cases, event, &*is_over, &stop)
+            let (stop, seconds) = (Arc::clone(stop), args.case_seconds());
+            let judge = move |cases: Range<u64>, watch: &BatchWatch<'_>| {
+                let watch = CampaignWatch { watch, stop: &stop };
+                judged_natively(kind, cases, seconds, &watch, &stop)
             };
             campaign_by(Arc::new(judge), args.jobs.count(), limits, &say)
         }
+    }
+}
+
+/// The campaign, as the judge of cases in children sees it.
+struct CampaignWatch<'a> {
+    watch: &'a BatchWatch<'a>,
+    stop: &'a CampaignStop,
+}
+
+impl ChildWatch for CampaignWatch<'_> {
+    fn is_over(&self) -> bool {
+        self.watch.is_over()
+    }
+
+    fn tell(&self, event: CaseEvent) -> bool {
+        self.watch.tell(event)
+    }
+
+    fn killed(&self) {
+        self.stop.count_killed();
     }
 }
 
@@ -314,12 +344,11 @@ fn run(
 pub(super) fn judged_natively(
     kind: SourceKind,
     cases: Range<u64>,
-    event: &mut dyn FnMut(CaseEvent) -> bool,
-    is_over: &dyn Fn() -> bool,
+    seconds: u64,
+    watch: &dyn ChildWatch,
     stop: &CampaignStop,
 ) -> bool {
-    let batch = NativeBatch { stop: is_over, killed: &|| stop.count_killed() };
-    batch.judge(kind, cases, event).unwrap_or_else(|error| {
+    native::batch(kind, cases, seconds, watch).unwrap_or_else(|error| {
         stop.end_broken(native::no_process(&error));
         false
     })

@@ -5,11 +5,13 @@
 //! spent, the smallest program found so far is the test.
 
 use super::campaigns::{CampaignResult, CampaignSources, CampaignStop, judged_natively};
+use super::native::ChildWatch;
 use super::{Args, FuzzEngine, SourceKind, apart, native};
 use crate::cmd::failure::tell;
 use fuzz::{
     Case, CaseEvent, CaseSource, Drawn, FailedCase, FuzzFailure, FuzzFinding, FuzzOracle, judge,
 };
+use jit::Nans;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,53 +19,42 @@ use std::time::{Duration, Instant};
 /// The interval between messages of a reduction.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
+/// The time that a thread gets to kill its child when the budget is spent.
+const GRACE: Duration = Duration::from_millis(240);
+
 /// Whether something that runs in another thread is to end.
 type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// All failures, each with the command that reproduces it. The first of the generated programs also
-/// gets a test.
+/// gets a test. Cheap answers come first: the budget may end in the reduction.
 pub(super) fn failures(
     args: &Args,
     sources: &CampaignSources,
     campaigns: &[CampaignResult],
     stop: &Arc<CampaignStop>,
 ) -> Vec<FuzzFailure> {
-    let mut failures: Vec<FuzzFailure> = Vec::new();
     let end = Instant::now() + Duration::from_secs(args.reduce_time.into());
     let stopped = Arc::clone(stop);
     let is_over: IsOver = Arc::new(move || stopped.is_over() || Instant::now() >= end);
-    for CampaignResult { kind, results } in campaigns {
-        for failure in &results.failures {
-            let reproduce = sources.command(args, *kind, failure.number);
-            let again = Again { args, kind: *kind, stop, is_over: &is_over };
-            let reproduced = again.finds(sources, failure);
-            let is_first = failures.is_empty() && *kind == SourceKind::Generated;
-            let test = is_first.then(|| {
-                let seed = args.seed.wrapping_add(failure.number);
-                let case = args.options().generated(seed);
-                match reproduced {
-                    Some(true) if !args.no_reduce => again.small_test(case, failure, &reproduce),
-                    _ => fuzz::as_test(&case, &failure.findings[0], &reproduce),
-                }
-            });
-            let guilty =
-                (reproduced == Some(true)).then(|| again.guilty(sources, failure)).flatten();
-            failures
-                .push(FuzzFailure { guilty, ..described(failure, reproduce, reproduced, test) });
+    let again = |kind: SourceKind| Again { args, kind, sources, stop, is_over: &is_over };
+    let all = campaigns
+        .iter()
+        .flat_map(|one| one.results.failures.iter().map(|failure| (again(one.kind), failure)));
+    let mut described: Vec<FuzzFailure> = Vec::new();
+    for (again, failure) in all.clone() {
+        described.push(again.described(failure));
+    }
+    for ((again, failure), described) in all.clone().zip(&mut described) {
+        if described.reproduced == Some(true) {
+            described.guilty = again.guilty(failure);
         }
     }
-    failures
-}
-
-fn described(
-    failure: &FailedCase,
-    reproduce: String,
-    reproduced: Option<bool>,
-    test: Option<String>,
-) -> FuzzFailure {
-    let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
-    let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n");
-    FuzzFailure { oracle, message, reproduce, reproduced, guilty: None, test }
+    if let (Some((again, failure)), Some(described)) = (all.clone().next(), described.first_mut())
+        && again.kind == SourceKind::Generated
+    {
+        described.test = Some(again.test(failure, described));
+    }
+    described
 }
 
 /// Judges failures again.
@@ -71,55 +62,78 @@ fn described(
 struct Again<'a> {
     args: &'a Args,
     kind: SourceKind,
+    sources: &'a CampaignSources,
     stop: &'a Arc<CampaignStop>,
     is_over: &'a IsOver,
 }
 
 impl Again<'_> {
+    /// A failure without the rewrite to blame and without a test.
+    fn described(self, failure: &FailedCase) -> FuzzFailure {
+        let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
+        let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>();
+        FuzzFailure {
+            oracle,
+            message: message.join("\n"),
+            reproduce: self.sources.command(self.args, self.kind, failure.number),
+            reproduced: self.finds(failure),
+            guilty: None,
+            test: None,
+        }
+    }
+
     /// Whether the oracle of a failure finds something again; `None` without an answer in time. A
     /// case that exhausted its processor time is not judged again: that takes as long.
-    fn finds(self, sources: &CampaignSources, failure: &FailedCase) -> Option<bool> {
+    fn finds(self, failure: &FailedCase) -> Option<bool> {
         let oracle = failure.findings.first().filter(|f| !native::is_out_of_time(f))?.oracle;
         let (kind, number, engine) = (self.kind, failure.number, self.args.engine);
-        let source = sources.source(kind)?;
+        let (source, seconds) = (self.sources.source(kind)?, self.args.case_seconds());
         let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
         let findings = unless_over(&**self.is_over, move || match engine {
             FuzzEngine::Interp => Some(judged_again(&*source, number)),
             FuzzEngine::Jit => {
-                let mut found = None;
-                let mut event = |event: CaseEvent| {
-                    if let CaseEvent::Judged(judged) = event {
-                        found = Some(judged.findings);
-                    }
-                    true
-                };
-                judged_natively(kind, number..number + 1, &mut event, &*is_over, &stop);
-                found
+                let watch = OneWatch { is_over, stop: &stop, findings: Mutex::default() };
+                judged_natively(kind, number..number + 1, seconds, &watch, &stop);
+                watch.findings.into_inner().unwrap_or_else(PoisonError::into_inner)
             }
         });
         Some(findings??.iter().any(|finding| finding.oracle == oracle))
     }
 
     /// The rewrite to blame for a failure, as text. A child gets its case as text, which has no
-    /// world of a WASI program.
-    fn guilty(self, sources: &CampaignSources, failure: &FailedCase) -> Option<String> {
+    /// world of a WASI program; and with NaNs of the processor it judges another program.
+    fn guilty(self, failure: &FailedCase) -> Option<String> {
         let engine = self.args.engine;
-        if engine == FuzzEngine::Jit && self.kind == SourceKind::Corpus {
+        let Drawn::Case(case) = self.sources.source(self.kind)?.case(failure.number) else {
             return None;
-        }
-        let Drawn::Case(case) = sources.source(self.kind)?.case(failure.number) else {
-            return None;
+        };
+        let case = match engine {
+            FuzzEngine::Interp => *case,
+            FuzzEngine::Jit if self.kind == SourceKind::Corpus => return None,
+            FuzzEngine::Jit if case.options.nans == Nans::Platform => return None,
+            FuzzEngine::Jit => apart::as_sent(&case)?,
         };
         let oracle = failure.findings.first()?.oracle;
         let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
         let guilty = unless_over(&**self.is_over, move || {
             let fails = |case: &Case| {
-                let findings = judged_apart(engine, case, &*is_over, &stop);
-                findings.first().is_some_and(|finding| finding.oracle == oracle)
+                let findings = judged_apart(engine, case, &*is_over, &stop)?;
+                Some(findings.first().is_some_and(|finding| finding.oracle == oracle))
             };
             fuzz::guilty(&case, &fails)
         });
         guilty.flatten().map(|rewrite| rewrite.to_string())
+    }
+
+    /// The case of a failure as a test, reduced if possible.
+    fn test(self, failure: &FailedCase, described: &FuzzFailure) -> String {
+        let case = self.args.options().generated(self.args.seed.wrapping_add(failure.number));
+        match described.reproduced {
+            Some(true) if !self.args.no_reduce => {
+                self.small_test(case, failure, &described.reproduce)
+            }
+            _ => fuzz::as_test(&case, &failure.findings[0], &described.reproduce),
+        }
     }
 
     /// Reduces the case of a failure and returns it as a test.
@@ -135,7 +149,7 @@ impl Again<'_> {
             if is_over() {
                 return None;
             }
-            let findings = judged_apart(engine, case, &*is_over, &stop);
+            let findings = judged_apart(engine, case, &*is_over, &stop)?;
             let mut best = locked(&told);
             best.tried += 1;
             let finding = findings.into_iter().next()?;
@@ -183,6 +197,30 @@ fn tell_progress(last: &Mutex<Instant>, best: &Mutex<BestCase>) {
     }
 }
 
+/// Receives the findings of one case that a child judges.
+struct OneWatch<'a> {
+    is_over: IsOver,
+    stop: &'a CampaignStop,
+    findings: Mutex<Option<Vec<FuzzFinding>>>,
+}
+
+impl ChildWatch for OneWatch<'_> {
+    fn is_over(&self) -> bool {
+        (self.is_over)()
+    }
+
+    fn tell(&self, event: CaseEvent) -> bool {
+        if let CaseEvent::Judged { judged, .. } = event {
+            *locked(&self.findings) = Some(judged.findings);
+        }
+        !(self.is_over)()
+    }
+
+    fn killed(&self) {
+        self.stop.count_killed();
+    }
+}
+
 fn judged_again(source: &dyn CaseSource, number: u64) -> Vec<FuzzFinding> {
     match source.case(number) {
         Drawn::Case(case) => judge(&case).findings,
@@ -190,24 +228,24 @@ fn judged_again(source: &dyn CaseSource, number: u64) -> Vec<FuzzFinding> {
     }
 }
 
-/// The findings in a case of the reducer.
+/// The findings in a case of the reducer; `None` without an answer.
 fn judged_apart(
     engine: FuzzEngine,
     case: &Case,
     is_over: &dyn Fn() -> bool,
     stop: &CampaignStop,
-) -> Vec<FuzzFinding> {
+) -> Option<Vec<FuzzFinding>> {
     match engine {
-        FuzzEngine::Interp => judge(case).findings,
+        FuzzEngine::Interp => Some(judge(case).findings),
         FuzzEngine::Jit => apart::judge_apart(case, is_over).unwrap_or_else(|error| {
             stop.end_broken(native::no_process(&error));
-            Vec::new()
+            None
         }),
     }
 }
 
-/// The result of `work`, unless `is_over` returns true before. The thread then goes on until the
-/// process ends, and nobody reads its result.
+/// The result of `work`, unless `is_over` returns true before. The thread then gets a moment to
+/// kill its child. Nobody reads its result.
 ///
 /// # Panics
 /// If `work` panics.
@@ -222,8 +260,11 @@ fn unless_over<T: Send + 'static>(
     });
     loop {
         match done.recv_timeout(native::POLL) {
-            Ok(result) => return Some(result),
-            Err(RecvTimeoutError::Timeout) if is_over() => return None,
+            Ok(result) => return Some(result).filter(|_| !is_over()),
+            Err(RecvTimeoutError::Timeout) if is_over() => {
+                let _ = done.recv_timeout(GRACE);
+                return None;
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));

@@ -254,6 +254,9 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
             "--smith: this build has no wasm-smith; build with --features osier-cli/smith",
         ));
     }
+    if args.floors && !args.generates() {
+        return Err(CommandFailure::input("--floors: the options generate no programs"));
+    }
     let sources = CampaignSources::new(&args)?;
     if let Some(CaseRange { kind, cases }) = args.native_cases.clone() {
         sources.read(&args, Some(cases.clone()))?;

@@ -36,6 +36,9 @@ const ADDRESS_SPACE: u64 = 256 << 30;
 /// Processor time of a child in seconds without `--case-time`. A case takes some hundredths of a
 /// second.
 pub(super) const CPU_SECONDS: u64 = 120;
+/// The wall time of a case of a child, in its seconds of processor time: a busy machine is slow, and
+/// a child that waits for itself uses none.
+const WALL_FACTOR: u32 = 10;
 /// The interval at which the command looks whether the campaign is over.
 pub(super) const POLL: Duration = Duration::from_millis(20);
 /// Stack of the judging thread in bytes. Recursion in native code takes more stack than in the
@@ -184,72 +187,73 @@ pub(super) fn no_process(error: &io::Error) -> String {
     format!("cannot judge native code: {error}")
 }
 
-/// A batch of cases in children, with what the campaign and the children share.
-pub(super) struct NativeBatch<'a> {
+/// What the judge of cases in children tells.
+pub(super) trait ChildWatch {
     /// Whether the campaign is over.
-    pub(super) stop: &'a dyn Fn() -> bool,
-    /// Called when others have killed a child.
-    pub(super) killed: &'a dyn Fn(),
+    fn is_over(&self) -> bool;
+    /// Tells an event. Returns whether to go on.
+    fn tell(&self, event: CaseEvent) -> bool;
+    /// Tells that others killed a child.
+    fn killed(&self);
 }
 
-impl NativeBatch<'_> {
-    /// Judges cases in children. Returns whether the source ended within `cases`.
-    ///
-    /// # Errors
-    /// If no child can be started or read, or others killed two children in the same case.
-    pub(super) fn judge(
-        &self,
-        kind: SourceKind,
-        cases: Range<u64>,
-        event: &mut dyn FnMut(CaseEvent) -> bool,
-    ) -> io::Result<bool> {
-        self.judge_by(kind, cases, event, &mut one_child)
-    }
+/// Judges cases in children, each for at most so many seconds of processor time. Returns whether
+/// the source ended within `cases`.
+///
+/// # Errors
+/// If no child can be started or read, or others killed two children in the same case.
+pub(super) fn batch(
+    kind: SourceKind,
+    cases: Range<u64>,
+    case_seconds: u64,
+    watch: &dyn ChildWatch,
+) -> io::Result<bool> {
+    let most = Duration::from_secs(case_seconds) * WALL_FACTOR;
+    batch_by(kind, cases, watch, &mut |share| one_child(share, most, watch))
+}
 
-    fn judge_by(
-        &self,
-        kind: SourceKind,
-        cases: Range<u64>,
-        event: &mut dyn FnMut(CaseEvent) -> bool,
-        one_child: &mut ChildRunner<'_>,
-    ) -> io::Result<bool> {
-        let mut next = cases.start;
-        // The case in which others have killed a child.
-        let mut killed = None;
-        while next < cases.end && !(self.stop)() {
-            let share = CaseRange { kind, cases: next..cases.end };
-            let (at, how) = match one_child(&share, self.stop, event)? {
-                ChildEnd::Done => return Ok(false),
-                ChildEnd::Source => return Ok(true),
-                ChildEnd::Stopped => {
-                    event(CaseEvent::Unfinished);
-                    return Ok(false);
-                }
-                // Earlier cases of this child may have used most of the time. The case gets a child
-                // of its own.
-                ChildEnd::OutOfTime(at) if at > next => {
-                    next = at;
-                    continue;
-                }
-                ChildEnd::OutOfTime(at) => (at, out_of_time()),
-                ChildEnd::Killed(at, how) if killed == Some(at) => return Err(killed_twice(&how)),
-                ChildEnd::Killed(at, _) => {
-                    (self.killed)();
-                    killed = Some(at);
-                    next = at;
-                    continue;
-                }
-                ChildEnd::Died(at, how) => (at, how),
-            };
-            // Ctrl-C signals the whole process group, so children die, too. Their deaths are not
-            // findings.
-            if !(self.stop)() {
-                event(CaseEvent::Judged(Box::new(dead(how))));
-                next = at + 1;
-            }
+fn batch_by(
+    kind: SourceKind,
+    cases: Range<u64>,
+    watch: &dyn ChildWatch,
+    one_child: &mut dyn FnMut(&CaseRange) -> io::Result<ChildEnd>,
+) -> io::Result<bool> {
+    let mut next = cases.start;
+    // The case in which others have killed a child.
+    let mut killed = None;
+    while next < cases.end && !watch.is_over() {
+        let end = one_child(&CaseRange { kind, cases: next..cases.end })?;
+        // Ctrl-C signals the whole process group, so children die, too. Their deaths are not
+        // findings.
+        if matches!(end, ChildEnd::Stopped) || watch.is_over() {
+            watch.tell(CaseEvent::Unfinished);
+            return Ok(matches!(end, ChildEnd::Source));
         }
-        Ok(false)
+        let (number, how) = match end {
+            ChildEnd::Done | ChildEnd::Stopped => return Ok(false),
+            ChildEnd::Source => return Ok(true),
+            // Earlier cases of this child may have used most of the time. The case gets a child of
+            // its own.
+            ChildEnd::OutOfTime(at) if at > next => {
+                next = at;
+                continue;
+            }
+            ChildEnd::OutOfTime(at) => (at, out_of_time()),
+            ChildEnd::Killed(at, how) if killed == Some(at) => {
+                return Err(killed_twice(kind, at, &how));
+            }
+            ChildEnd::Killed(at, _) => {
+                watch.killed();
+                killed = Some(at);
+                next = at;
+                continue;
+            }
+            ChildEnd::Died(at, how) => (at, how),
+        };
+        watch.tell(CaseEvent::Judged { number, judged: Box::new(dead(how)) });
+        next = number + 1;
     }
+    Ok(false)
 }
 
 /// The judgment of a case whose child died.
@@ -261,15 +265,13 @@ pub(super) fn dead(message: String) -> Judged {
 }
 
 /// The error of a case in which others killed the child and the next child. It is no finding.
-fn killed_twice(how: &str) -> io::Error {
+fn killed_twice(kind: SourceKind, number: u64, how: &str) -> io::Error {
     io::Error::other(format!(
-        "killed twice in the same program, perhaps for lack of memory:\n{how}"
+        "two processes were killed in the same program, perhaps for lack of memory: number \
+         {number} of {} programs\n{how}",
+        kind.name()
     ))
 }
-
-/// Runs one child: with its cases, whether to stop, and the receiver of its events.
-type ChildRunner<'a> = dyn FnMut(&CaseRange, &dyn Fn() -> bool, &mut dyn FnMut(CaseEvent) -> bool) -> io::Result<ChildEnd>
-    + 'a;
 
 /// The end of a child.
 #[derive(Debug)]
@@ -303,52 +305,57 @@ pub(super) fn is_out_of_time(finding: &FuzzFinding) -> bool {
     finding.message == out_of_time()
 }
 
-fn one_child(
-    share: &CaseRange,
-    stop: &dyn Fn() -> bool,
-    event: &mut dyn FnMut(CaseEvent) -> bool,
-) -> io::Result<ChildEnd> {
+fn one_child(share: &CaseRange, most: Duration, watch: &dyn ChildWatch) -> io::Result<ChildEnd> {
     let mut child = again("--native-cases", &share.to_string(), Stdio::null())?;
     let errors = drain(&mut child);
     let lines = lines_of(&mut child);
     let mut at = share.cases.start;
-    let (mut ended, mut stopped) = (false, false);
-    while !stopped {
+    let mut ended = false;
+    let mut heard = Instant::now();
+    let cut = loop {
         let line = match lines.recv_timeout(POLL) {
             Ok(line) => line?,
-            Err(RecvTimeoutError::Timeout) => {
-                stopped = stop();
-                continue;
+            Err(RecvTimeoutError::Timeout) if watch.is_over() => break Some(ChildEnd::Stopped),
+            // A child that waits for itself uses no processor time.
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() > most => {
+                break Some(ChildEnd::OutOfTime(at));
             }
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break None,
         };
+        heard = Instant::now();
         // The child died while writing this line, or stray writes of wrong code corrupted it.
-        let Ok(line) = serde_json::from_slice::<ChildLine>(&line) else { break };
+        let Ok(line) = serde_json::from_slice::<ChildLine>(&line) else {
+            break child.try_wait()?.is_none().then(|| ChildEnd::Died(at, unreadable()));
+        };
         let goes_on = match line {
             ChildLine::Begin(number) => {
                 at = number;
-                event(CaseEvent::Begun(number))
+                watch.tell(CaseEvent::Begun(number))
             }
             ChildLine::Refused(number) => {
                 at = number + 1;
-                event(CaseEvent::Refused)
+                watch.tell(CaseEvent::Refused)
             }
             ChildLine::End => {
                 ended = true;
                 true
             }
             ChildLine::Done(done) => {
+                let (number, judged) = (at, Box::new(done.judged()));
                 at += 1;
-                event(CaseEvent::Judged(Box::new(done.judged())))
+                watch.tell(CaseEvent::Judged { number, judged })
             }
         };
-        stopped = !goes_on;
-    }
-    if stopped {
+        if !goes_on {
+            break Some(ChildEnd::Stopped);
+        }
+    };
+    if let Some(end) = cut {
         // The child may have ended by itself meanwhile.
         let _ = child.kill();
         finish(child, errors)?;
-        return Ok(ChildEnd::Stopped);
+        return Ok(end);
     }
     let (status, said) = finish(child, errors)?;
     // A child that exits early with success must not pass as done: `at` then lies before the end.
@@ -359,6 +366,10 @@ fn one_child(
         _ if was_killed(status) => ChildEnd::Killed(at, death(status, &said)),
         _ => ChildEnd::Died(at, death(status, &said)),
     })
+}
+
+fn unreadable() -> String {
+    "  the process that ran native code wrote a line that nobody can read".to_owned()
 }
 
 /// Reads the lines of a child in a thread, so that the command can look at its limits meanwhile.
@@ -414,37 +425,64 @@ pub(super) fn death(status: ExitStatus, said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use std::cell::{Cell, RefCell};
 
     /// The batch of [`judged`].
     struct JudgedBatch {
         /// The share of each child.
         shares: Vec<Range<u64>>,
-        /// The findings of cases whose children died.
-        findings: Vec<FuzzFinding>,
-        killed: u32,
+        heard: Heard,
         last: io::Result<bool>,
+    }
+
+    /// The events of a batch.
+    #[derive(Default)]
+    struct Heard {
+        /// The numbers and findings of cases whose children died.
+        dead: RefCell<Vec<(u64, FuzzFinding)>>,
+        killed: Cell<u32>,
+    }
+
+    impl ChildWatch for Heard {
+        fn is_over(&self) -> bool {
+            false
+        }
+
+        fn tell(&self, event: CaseEvent) -> bool {
+            if let CaseEvent::Judged { number, judged } = event {
+                let findings = judged.findings.into_iter().map(|finding| (number, finding));
+                self.dead.borrow_mut().extend(findings);
+            }
+            true
+        }
+
+        fn killed(&self) {
+            self.killed.set(self.killed.get() + 1);
+        }
     }
 
     /// Judges eight cases with children that end in the given ways, one after another.
     fn judged(ends: Vec<io::Result<ChildEnd>>) -> JudgedBatch {
-        let (mut ends, mut shares, mut findings) = (ends.into_iter(), Vec::new(), Vec::new());
-        let mut child =
-            |share: &CaseRange, _: &dyn Fn() -> bool, _: &mut dyn FnMut(CaseEvent) -> bool| {
-                shares.push(share.cases.clone());
-                ends.next().expect("no child more than that")
-            };
-        let mut event = |event: CaseEvent| {
-            if let CaseEvent::Judged(judged) = event {
-                findings.extend(judged.findings);
-            }
-            true
+        let (mut ends, mut shares) = (ends.into_iter(), Vec::new());
+        let mut child = |share: &CaseRange| {
+            shares.push(share.cases.clone());
+            ends.next().expect("no child more than that")
         };
-        let killed = std::cell::Cell::new(0);
-        let batch = NativeBatch { stop: &|| false, killed: &|| killed.set(killed.get() + 1) };
-        let last = batch.judge_by(SourceKind::Generated, 8..16, &mut event, &mut child);
+        let heard = Heard::default();
+        let last = batch_by(SourceKind::Generated, 8..16, &heard, &mut child);
         assert!(ends.next().is_none(), "a child for every end");
-        JudgedBatch { shares, findings, killed: killed.get(), last }
+        JudgedBatch { shares, heard, last }
+    }
+
+    impl JudgedBatch {
+        /// The numbers of the cases with findings.
+        fn dead(&self) -> Vec<u64> {
+            self.heard.dead.borrow().iter().map(|(number, _)| *number).collect()
+        }
+
+        fn is_out_of_time(&self) -> bool {
+            is_out_of_time(&self.heard.dead.borrow()[0].1)
+        }
     }
 
     /// If a limit ends all runs of a case, it has no native runs, but still counts of compiled
@@ -485,10 +523,9 @@ mod tests {
     #[test]
     fn a_dead_child_is_a_finding_and_another_child_takes_the_next_case() {
         let batch = judged(vec![died(10), Ok(ChildEnd::Source)]);
-        assert_eq!(batch.shares, [8..16, 11..16]);
+        assert_eq!((&batch.shares[..], &batch.dead()[..]), (&[8..16, 11..16][..], &[10][..]));
+        assert!(!batch.is_out_of_time());
         assert!(batch.last.expect("no error"), "the source ended");
-        assert_eq!(batch.findings.len(), 1);
-        assert!(!is_out_of_time(&batch.findings[0]));
     }
 
     #[test]
@@ -501,9 +538,9 @@ mod tests {
         ];
         let batch = judged(ends);
         assert_eq!(batch.shares, [8..16, 10..16, 11..16, 15..16]);
+        assert_eq!(batch.dead(), [10]);
+        assert!(batch.is_out_of_time());
         assert!(!batch.last.expect("no error"));
-        assert_eq!(batch.findings.len(), 1);
-        assert!(is_out_of_time(&batch.findings[0]));
         // Raw statuses have the encoding of `wait`: the low bits are the signal that ended the
         // process.
         assert!(
@@ -515,21 +552,23 @@ mod tests {
     #[test]
     fn a_child_killed_by_others_is_no_finding_and_its_case_is_judged_again() {
         let batch = judged(vec![killed(10), killed(12), Ok(ChildEnd::Done)]);
-        assert_eq!(batch.shares, [8..16, 10..16, 12..16]);
-        assert!(batch.findings.is_empty() && batch.last.is_ok());
-        assert_eq!(batch.killed, 2);
+        assert_eq!(
+            (&batch.shares[..], batch.heard.killed.get()),
+            (&[8..16, 10..16, 12..16][..], 2)
+        );
+        assert!(batch.dead().is_empty() && batch.last.is_ok());
         let batch = judged(vec![killed(10), killed(10)]);
-        assert!(batch.findings.is_empty());
-        let error = batch.last.expect_err("nobody judged the case");
-        assert!(error.to_string().starts_with("killed twice in the same program"), "{error}");
+        assert!(batch.dead().is_empty());
+        let error = batch.last.expect_err("nobody judged the case").to_string();
+        assert!(error.contains("number 10 of generated programs"), "{error}");
+        assert!(was_killed(ExitStatus::from_raw(SIGKILL)) && !was_killed(ExitStatus::from_raw(11)));
     }
 
     #[test]
     fn a_child_that_cannot_start_is_no_finding() {
         let refused = io::Error::from(io::ErrorKind::NotFound);
         let batch = judged(vec![died(8), Err(refused)]);
-        assert_eq!(batch.shares, [8..16, 9..16]);
+        assert_eq!((&batch.shares[..], &batch.dead()[..]), (&[8..16, 9..16][..], &[8][..]));
         assert_eq!(batch.last.expect_err("no child").kind(), io::ErrorKind::NotFound);
-        assert_eq!(batch.findings.len(), 1);
     }
 }

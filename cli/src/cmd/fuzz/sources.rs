@@ -92,8 +92,13 @@ impl CorpusPrograms {
     /// The options under which the program alone is this case.
     pub(super) fn options(&self, number: u64) -> CampaignOptions {
         let place = self.place(number);
-        let seed = self.options.seed.wrapping_add(place.round);
         let is_drawn = place.round > 0 && self.options.pipelines.is_empty();
+        // Each case of a round with drawn passes has other passes.
+        let step = match is_drawn {
+            true => place.round * self.pipelines.len() as u64 + place.pipeline as u64,
+            false => place.round,
+        };
+        let seed = self.options.seed.wrapping_add(step);
         let pipeline = match is_drawn {
             true => CampaignOptions { seed, ..self.options.clone() }.drawn_passes(seed),
             false => self.pipelines[place.pipeline].clone(),
