@@ -4,12 +4,12 @@
 #[cfg(doc)]
 use super::MOST_LINES;
 use super::comparison;
-use super::section::{LABEL, Section, Term, fitted};
-use super::summary::counted;
-use super::text::{
+use super::rows::{
     AS_OFTEN, GapTable, blamed, change, decimal, function_table, level, level_table, levels,
     percent, whole,
 };
+use super::section::{LABEL, Section, Term, fitted};
+use super::summary::counted;
 use super::totals::largest;
 use crate::schema::{Causes, DirectionFigures, FunctionReport, Report, Spread};
 use crate::table::{TextTable, grouped};

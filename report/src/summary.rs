@@ -1,7 +1,7 @@
 //! The two sentences at the beginning of each report: the question, and the result.
 
 use super::UNBLAMED;
-use super::text::{decimal, level, percent};
+use super::rows::{decimal, level, percent};
 use crate::schema::{
     DirectionFigures, InliningReport, PointCounts, Report, SpeculationReport, Spread,
 };

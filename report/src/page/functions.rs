@@ -1,9 +1,9 @@
 //! The table of the functions.
 
 use super::names::{address, shown_name};
+use crate::rows::{NO_FIGURE, percent};
 use crate::schema::{DirectionFigures, FunctionReport, Report};
 use crate::table::grouped;
-use crate::text::{NO_FIGURE, percent};
 use maud::{Markup, html};
 
 /// A figure: the number by which its column sorts, and the text that the reader sees.
