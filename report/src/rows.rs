@@ -2,7 +2,9 @@
 
 use super::UNBLAMED;
 use super::section::LABEL;
-use crate::schema::{Causes, DirectionFigures, FunctionReport, LEVELS, Report, Spread};
+use crate::schema::{
+    Causes, DirectionFigures, DirectionTotals, FunctionReport, LEVELS, Report, Spread,
+};
 use crate::table::{TextTable, grouped};
 
 /// The text in place of a missing figure.
@@ -14,6 +16,11 @@ pub(super) fn change(before: u64, after: u64) -> String {
         0 => NO_FIGURE.to_owned(),
         _ => format!("{:+.1} %", 100.0 * (after as f64 - before as f64) / before as f64),
     }
+}
+
+/// Both directions, with their names.
+pub(super) fn directions(report: &Report) -> [(&'static str, &DirectionTotals); 2] {
+    [("base to opt", &report.totals.forward), ("opt to base", &report.totals.backward)]
 }
 
 /// The indices of the levels for which the report has figures.

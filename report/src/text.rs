@@ -1,12 +1,16 @@
 //! Prints the report as text for people, at most [`WIDTH`] columns wide.
 
 use super::published::{self, Published, PublishedShare};
+use super::rows::{
+    AS_OFTEN, GapTable, blamed, change, decimal, directions, function_table, level_table, levels,
+    percent, whole,
+};
 use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
 use super::totals::largest;
 use super::{brief, comparison, summary};
 use crate::schema::{
-    Actions, Causes, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals,
-    FeasibleShare, FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
+    Actions, Causes, CheckReport, CheckedFunction, DirectionTotals, FeasibleShare, FunctionReport,
+    LEVELS, PerLevel, Report, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use derive::driver::{CheckCounts, GivenUp};
@@ -16,26 +20,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A function that selects one figure of a record.
 type Figure<T, N> = fn(&T) -> N;
 
-/// One direction of the report with the published figures for it.
-struct DirectionSection<'a> {
-    name: &'static str,
-    ours: &'a DirectionTotals,
-    theirs: &'static Published,
-}
-
-fn sides(report: &Report) -> [DirectionSection<'_>; 2] {
-    [
-        DirectionSection {
-            name: "base to opt",
-            ours: &report.totals.forward,
-            theirs: &published::FORWARD,
-        },
-        DirectionSection {
-            name: "opt to base",
-            ours: &report.totals.backward,
-            theirs: &published::BACKWARD,
-        },
-    ]
+/// The directions of the report, each with the published figures for it.
+fn sides(report: &Report) -> [(&'static str, &DirectionTotals, &'static Published); 2] {
+    let [forward, backward] = directions(report);
+    [(forward.0, forward.1, &published::FORWARD), (backward.0, backward.1, &published::BACKWARD)]
 }
 
 /// The sections of a report, in order.
@@ -209,35 +197,35 @@ const ALL_POINTS: &str = "  all points";
 fn feasible(report: &Report) -> TextTable {
     let levels = levels(report);
     let mut table = level_table("points with an entry, %", &levels);
-    for side in sides(report) {
-        let points = grouped(side.ours.sum.reachable());
-        let unreachable = grouped(side.ours.sum.unreachable);
-        table.line(&format!("{}: {points} reachable points, {unreachable} unreachable", side.name));
-        let ours: [(&str, &PerLevel<FeasibleShare>, Figure<FeasibleShare, f64>); 7] = [
-            ("  all functions, mean", &side.ours.share, |s| s.mean),
-            ("    lowest", &side.ours.share, |s| s.min),
-            ("    highest", &side.ours.share, |s| s.max),
-            (ALL_POINTS, &side.ours.share, |s| s.weighted),
-            ("  largest functions, mean", &side.ours.share_largest, |s| s.mean),
-            ("    lowest", &side.ours.share_largest, |s| s.min),
-            ("    highest", &side.ours.share_largest, |s| s.max),
+    for (name, ours, theirs) in sides(report) {
+        let points = grouped(ours.sum.reachable());
+        let unreachable = grouped(ours.sum.unreachable);
+        table.line(&format!("{}: {points} reachable points, {unreachable} unreachable", name));
+        let shares: [(&str, &PerLevel<FeasibleShare>, Figure<FeasibleShare, f64>); 7] = [
+            ("  all functions, mean", &ours.share, |s| s.mean),
+            ("    lowest", &ours.share, |s| s.min),
+            ("    highest", &ours.share, |s| s.max),
+            (ALL_POINTS, &ours.share, |s| s.weighted),
+            ("  largest functions, mean", &ours.share_largest, |s| s.mean),
+            ("    lowest", &ours.share_largest, |s| s.min),
+            ("    highest", &ours.share_largest, |s| s.max),
         ];
-        for (label, shares, figure) in ours {
+        for (label, shares, figure) in shares {
             table.row(label, levels.iter().map(|level| percent(shares.get(*level).map(figure))));
             if report.profile.is_some() && label == ALL_POINTS {
                 let dynamic = |level: &usize| percent(shares.get(*level).and_then(|s| s.dynamic));
                 table.row(AS_OFTEN, levels.iter().map(dynamic));
             }
         }
-        let theirs: [(&str, Figure<PublishedShare, f64>); 3] = [
+        let rows: [(&str, Figure<PublishedShare, f64>); 3] = [
             ("  thesis *, mean", |p| p.mean),
             ("    lowest", |p| p.min),
             ("    highest", |p| p.max),
         ];
-        for (label, figure) in theirs {
+        for (label, figure) in rows {
             table.row(
                 label,
-                levels.iter().map(|level| percent(side.theirs.share(*level).map(|p| figure(&p)))),
+                levels.iter().map(|level| percent(theirs.share(*level).map(|p| figure(&p)))),
             );
         }
     }
@@ -248,12 +236,12 @@ fn costs(report: &Report) -> TextTable {
     let levels = levels(report);
     let avail = LEVELS.iter().position(|name| *name == "avail").expect("avail is a level");
     let mut table = level_table("cost of an entry", &levels);
-    for side in sides(report) {
-        table.line(side.name);
-        let sum = &side.ours.sum;
+    for (name, ours, theirs) in sides(report) {
+        table.line(name);
+        let sum = &ours.sum;
         let rows: [(&str, &PerLevel<Spread>, Option<f64>); 3] = [
-            ("  compensation steps, mean", &sum.chi, Some(side.theirs.chi)),
-            ("  kept values, mean", &sum.kept, Some(side.theirs.kept)),
+            ("  compensation steps, mean", &sum.chi, Some(theirs.chi)),
+            ("  kept values, mean", &sum.kept, Some(theirs.kept)),
             ("  kept arguments, mean", &sum.kept_args, None),
         ];
         for (label, spreads, published) in rows {
@@ -275,7 +263,7 @@ fn costs(report: &Report) -> TextTable {
 /// A table of the points without an entry: by reason with the passes to blame below it, and by
 /// pass. With a profile, the visits of these points stand beside their numbers.
 fn infeasible(report: &Report) -> TextTable {
-    let sums = [&report.totals.forward.sum, &report.totals.backward.sum];
+    let sums = directions(report).map(|(_, direction)| &direction.sum);
     let mut gaps = GapTable::new(sums);
     gaps.headings(&format!("points without entry, {}", report.level));
     if sums.iter().all(|side| side.causes.infeasible.is_empty()) {

@@ -41,7 +41,9 @@ impl FunctionColumn {
 
 /// All columns, in order.
 fn columns() -> Vec<FunctionColumn> {
-    let new = FunctionColumn::new;
+    let new = |group, heading, meaning: &str, figure: fn(&FunctionReport, usize) -> Figure| {
+        FunctionColumn::new(group, heading, meaning, figure)
+    };
     let mut all = vec![
         new(Group::Size, "base", "instructions of the base", |f, _| whole(f.base.instructions)),
         new(Group::Size, "opt", "instructions of the optimized version", |f, _| {
