@@ -22,11 +22,12 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
         .expect("well-formed")
     };
     let judged = |factor: u32, certificates: bool, shifts: StaticPass| {
-        let case = CampaignOptions { certificates, ..CampaignOptions::default() }.generated(0);
+        let options = CampaignOptions { certificates, assumptions: 0, ..Default::default() };
+        let case = CampaignOptions { inlining: false, ..options }.generated(0);
         let module = program(factor);
         let (entry, _) = module.defined().next().expect("a function");
         let (arguments, steps) = (vec![vec![5], vec![7]], vec![vec![shifts]]);
-        judge(&Case { module, entry, arguments, steps, assumptions: 0, inlining: false, ..case })
+        judge(&Case { module, entry, arguments, steps, ..case })
     };
     let found = judged(8, true, &STUBBORN);
     assert_eq!(found.oracle(), Some(FuzzOracle::Certificates), "{:?}", found.findings);
