@@ -107,7 +107,7 @@ fn measure(
         .iter()
         .map(|variant| {
             let module = optimize(module, &variant.pipeline, Vigilance::Off, &mut NoObserver);
-            let module = Arc::new(module.module);
+            let module = Arc::new(module);
             (0..PLACES).map(|by| padded(&module, by)).collect()
         })
         .collect();

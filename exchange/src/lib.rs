@@ -16,8 +16,8 @@ mod write;
 mod write_copy;
 
 pub use read::{Exported, ExportedFunction, ExportedParts, ReadError, read};
-pub use recheck::{Rechecked, recheck};
-pub use recheck_copy::{ExportedCopy, InlinedVerdicts, Listed, RefusedRecord, recheck_copy};
+pub use recheck::{Rechecked, RefusedRecord, recheck};
+pub use recheck_copy::{ExportedCopy, Listed, recheck_copy};
 pub use verdicts::EntryVerdict;
 pub use write::{escaped, header, landing, landings_header, least_sizes, write};
 pub use write_copy::{WrittenCopy, write_copy};

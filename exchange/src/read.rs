@@ -433,9 +433,7 @@ impl<'t> MappingReader<'t> {
         source: &Function,
         target: &Function,
     ) -> Read<(Mapping, MappingFacts)> {
-        let mut words = self.expect(&format!("mapping {direction}"))?;
-        let claimed: usize = words.number()?;
-        words.end()?;
+        let claimed = self.mapping_named(direction)?;
         let (mut mapping, mut facts) = (Mapping::new(source, target), MappingFacts::new());
         let (mut last, mut same, mut packs) = (None, BTreeSet::new(), false);
         self.entry_lines.clear();
@@ -461,13 +459,22 @@ impl<'t> MappingReader<'t> {
                 self.at_most(self.whole, MAX_WHOLE)?;
             }
         }
-        match mapping.len() == claimed {
-            true => Ok((mapping, facts)),
-            false => Err(self.error(format_args!(
-                "the mapping announces {claimed} entries; it has {}",
-                mapping.len()
-            ))),
-        }
+        self.announced(claimed, mapping.len())?;
+        Ok((mapping, facts))
+    }
+
+    /// The number of entries that a mapping announces in the line of its name.
+    pub(super) fn mapping_named(&mut self, name: &str) -> Read<usize> {
+        let mut words = self.expect(&format!("mapping {name}"))?;
+        let claimed = words.number()?;
+        words.end()?;
+        Ok(claimed)
+    }
+
+    /// Checks the number of entries that a mapping announces.
+    pub(super) fn announced(&self, claimed: usize, found: usize) -> Read<()> {
+        let what = || format!("the mapping announces {claimed} entries; it has {found}");
+        if claimed == found { Ok(()) } else { Err(self.error(what())) }
     }
 
     /// Reads the change to the values that entries assign to themselves, if there is one.

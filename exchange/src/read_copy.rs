@@ -143,9 +143,7 @@ impl MappingReader<'_> {
     }
 
     fn out(&mut self, named: &NamedVersions<'_>) -> Read<Vec<Listed>> {
-        let mut words = self.expect("mapping out")?;
-        let claimed: usize = words.number()?;
-        words.end()?;
+        let claimed = self.mapping_named("out")?;
         let mut entries: Vec<Listed> = Vec::new();
         while let Some(mut words) = self.take("frames") {
             let point = Point::before(words.entity()?);
@@ -157,13 +155,8 @@ impl MappingReader<'_> {
             let entry = self.frame_entry(point, kept, named)?;
             entries.push(Listed { line: words.line, point, entry });
         }
-        match entries.len() == claimed {
-            true => Ok(entries),
-            false => Err(self.error(format_args!(
-                "the mapping announces {claimed} entries; it has {}",
-                entries.len()
-            ))),
-        }
+        self.announced(claimed, entries.len())?;
+        Ok(entries)
     }
 
     /// Reads the rest of an entry out of the optimized version.

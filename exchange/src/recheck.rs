@@ -7,13 +7,31 @@ use derive::driver::{CheckCounts, Observer, Step};
 use ir::{Function, Module};
 use transition::{Pair, Side};
 
-/// The verdicts on the mappings of a file.
+/// A record of a file that the checker rejects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct RefusedRecord {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The record, and the cause.
+    pub what: String,
+}
+
+/// The verdicts on the mappings of a function of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Rechecked {
     /// Counts of the verdicts.
     pub counts: CheckCounts,
     /// The verdict on each entry, in the order of the file.
     pub entries: Vec<EntryVerdict>,
+    /// The records that the checker rejects, at most [`Rechecked::MOST`]: the claim about a copy
+    /// with inlined code, and entries across the copy.
+    pub refused: Vec<RefusedRecord>,
+}
+
+impl Rechecked {
+    /// The most records that are described.
+    pub const MOST: usize = 8;
 }
 
 /// Judges mappings in both directions against their certificate, regardless of their origin.

@@ -4,16 +4,19 @@
 //! entries across the copy have no certificate: the checker composes them again from accepted
 //! entries. Each entry of the file must equal the composed entry at its point.
 
-use crate::{ACROSS, DIRECTIONS, EntryVerdict, ExportedParts, PAIR_NAMES};
+use crate::{
+    ACROSS, DIRECTIONS, EntryVerdict, ExportedParts, PAIR_NAMES, Rechecked, RefusedRecord,
+};
 use check::verdict::Options;
-use check::{Accepted, Checked, FrameRefusal, LivePoints, enter_copy, leave_copy, relate};
-use derive::driver::{CheckCounts, Observer, Step};
+use check::{Accepted, Checked, CheckedComposition, LivePoints, enter_copy, leave_copy, relate};
+use derive::driver::{Observer, Step};
 use derive::inlining::{CalleeLandings, landing_points, own_landing};
 use ir::{Func, Function, Module, Point, Value};
+use std::fmt::Display;
 use transition::copy::CopyClaim;
 use transition::frames::{Frame, Landing};
 use transition::mapping::{Assign, Entry, Mapping, Replay, Step as CodeStep};
-use transition::{Pair, Refusal, Side, VersionKey};
+use transition::{Pair, Side, VersionKey};
 
 /// A version with inlined code, read from a file. Nothing in it is proved.
 #[derive(Clone, Debug)]
@@ -42,32 +45,7 @@ pub struct Listed {
     pub entry: Entry,
 }
 
-/// A record of a file that the checker rejects.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct RefusedRecord {
-    /// The number of the line, from 1.
-    pub line: usize,
-    /// The record, and the cause.
-    pub what: String,
-}
-
-/// The verdicts on a version with inlined code.
-#[derive(Clone, Debug, Default)]
-pub struct InlinedVerdicts {
-    /// Counts of the verdicts: on the entries of both pairs, and on the entries across the copy.
-    pub counts: CheckCounts,
-    /// The verdict on each entry, in the order of the file.
-    pub entries: Vec<EntryVerdict>,
-    /// The records that the checker rejects, at most [`InlinedVerdicts::MOST`]: the claim about the
-    /// copy, and entries across the copy.
-    pub refused: Vec<RefusedRecord>,
-}
-
-impl InlinedVerdicts {
-    /// The most records that are described.
-    pub const MOST: usize = 8;
-
+impl Rechecked {
     /// Counts the verdict on an entry across the copy: `None` if the entry holds, or the differing
     /// part and its description.
     fn across(&mut self, direction: usize, line: usize, point: Point, found: DifferingPart) {
@@ -83,7 +61,7 @@ impl InlinedVerdicts {
     }
 
     fn tell(&mut self, line: usize, what: impl FnOnce() -> String) {
-        if self.refused.len() < InlinedVerdicts::MOST {
+        if self.refused.len() < Rechecked::MOST {
             self.refused.push(RefusedRecord { line, what: what() });
         }
     }
@@ -100,10 +78,10 @@ pub fn recheck_copy(
     exported: ExportedCopy,
     landings: &CalleeLandings<'_>,
     observer: &mut dyn Observer,
-) -> InlinedVerdicts {
+) -> Rechecked {
     observer.begin(Some(Step::Check));
     let ExportedCopy { pairs: [first, last], line, claim, into, out } = exported;
-    let mut verdicts = InlinedVerdicts::default();
+    let mut verdicts = Rechecked::default();
     // A claim may name the key of the cleaned version beside another function.
     let is_cleaned = |of, key| of == func && VersionKey::of(cleaned) == key;
     let original = |of, key| if is_cleaned(of, key) { Some(cleaned) } else { module.body(of) };
@@ -125,8 +103,12 @@ pub fn recheck_copy(
     });
     match composed {
         Ok((entered, left)) => {
-            compare_into(&into, &entered.mapping, &entered.refused, &mut verdicts);
-            compare_out(module, func, &out, &left.mapping, &left.refused, &mut verdicts);
+            compare(0, &into, &entered, differs_into, &mut verdicts);
+            let key = left.mapping.target();
+            let differs_out = |claimed: &Entry, right: &Entry| {
+                differs_out(module, claimed, right, right.landings(func, key))
+            };
+            compare(1, &out, &left, differs_out, &mut verdicts);
         }
         Err(error) => {
             verdicts.tell(line, || format!("the copy: {error}"));
@@ -149,7 +131,7 @@ fn judged(
     parts: ExportedParts,
     points: impl IntoIterator<Item = Point>,
     pair: usize,
-    verdicts: &mut InlinedVerdicts,
+    verdicts: &mut Rechecked,
 ) -> (Pair<Checked<Mapping>>, Option<Checked<LivePoints>>) {
     let ExportedParts { certificate, mappings, facts } = parts;
     let relation = relate(module, Pair::new(before, after), &certificate, Options::default());
@@ -172,39 +154,22 @@ fn judged(
     (accepted, live)
 }
 
-/// Compares the entries into a copy with the entries that the checker composes.
-fn compare_into(
+/// Compares the entries across a copy, in one direction, with the entries that the checker composes.
+fn compare<R: Copy + Display>(
+    direction: usize,
     claimed: &[Listed],
-    composed: &Mapping,
-    refused: &[(Point, Refusal)],
-    verdicts: &mut InlinedVerdicts,
+    composed: &CheckedComposition<R>,
+    differs: impl Fn(&Entry, &Entry) -> DifferingPart,
+    verdicts: &mut Rechecked,
 ) {
     for Listed { line, point, entry } in claimed {
-        let found = match composed.entry(*point) {
-            Some(right) => differs_into(entry, right),
-            None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
+        let found = match composed.mapping.entry(*point) {
+            Some(right) => differs(entry, right)
+                .or_else(|| differs_code(entry, right))
+                .or_else(|| differs_values(entry, right)),
+            None => Some((NOT_COMPOSED, none(&composed.refused, *point))),
         };
-        verdicts.across(0, *line, *point, found);
-    }
-}
-
-/// Compares the entries out of a copy with the entries that the checker composes.
-fn compare_out(
-    module: &Module,
-    func: Func,
-    claimed: &[Listed],
-    composed: &Mapping,
-    refused: &[(Point, FrameRefusal)],
-    verdicts: &mut InlinedVerdicts,
-) {
-    for Listed { line, point, entry } in claimed {
-        let found = match composed.entry(*point) {
-            Some(right) => {
-                differs_out(module, entry, right, right.landings(func, composed.target()))
-            }
-            None => Some((NOT_COMPOSED, none(refused, *point, |refusal| refusal.to_string()))),
-        };
-        verdicts.across(1, *line, *point, found);
+        verdicts.across(direction, *line, *point, found);
     }
 }
 
@@ -215,9 +180,9 @@ const NO_COPY: &str = "copy";
 const NOT_COMPOSED: &str = "not-composed";
 
 /// Why the checker composes no entry at a point.
-fn none<R>(refused: &[(Point, R)], point: Point, words: impl Fn(&R) -> String) -> String {
+fn none<R: Display>(refused: &[(Point, R)], point: Point) -> String {
     match refused.binary_search_by_key(&point, |(at, _)| *at) {
-        Ok(index) => format!("none is composed: {}", words(&refused[index].1)),
+        Ok(index) => format!("none is composed: {}", refused[index].1),
         Err(_) => "none is composed: the version has no accepted entry there".to_owned(),
     }
 }
@@ -235,10 +200,6 @@ fn differs_into(claimed: &Entry, right: &Entry) -> DifferingPart {
         return Some(("composed-target", what));
     }
     differs_list("composed-assigns", "assignment", &claimed.assigns, &right.assigns, shown_assign)
-        .or_else(|| differs_code(claimed, right))
-        .or_else(|| {
-            differs_values([&claimed.requires, &claimed.kept], [&right.requires, &right.kept])
-        })
 }
 
 fn differs_out<'e>(
@@ -256,9 +217,7 @@ fn differs_out<'e>(
         let (reason, what) = differs_frame(module, one, right)?;
         Some((reason, format!("frame {at}: {what}")))
     });
-    different.next().or_else(|| differs_code(claimed, right)).or_else(|| {
-        differs_values([&claimed.requires, &claimed.kept], [&right.requires, &right.kept])
-    })
+    different.next()
 }
 
 fn differs_frame(module: &Module, claimed: Landing<'_>, right: Landing<'_>) -> DifferingPart {
@@ -290,14 +249,11 @@ fn differs_code(claimed: &Entry, right: &Entry) -> DifferingPart {
 }
 
 /// Compares required and kept values.
-fn differs_values(claimed: [&Vec<Value>; 2], right: [&Vec<Value>; 2]) -> DifferingPart {
-    const NAMES: [(&str, &str); 2] =
-        [("composed-requires", "required value"), ("composed-kept", "kept value")];
-    let lists = NAMES.iter().zip(claimed.into_iter().zip(right));
-    let mut different = lists.filter_map(|((reason, one), (claimed, right))| {
-        differs_list(reason, one, claimed, right, |value| format!("%{value}"))
-    });
-    different.next()
+fn differs_values(claimed: &Entry, right: &Entry) -> DifferingPart {
+    let word = |value: &Value| format!("%{value}");
+    let (requires, kept) = (&claimed.requires, &claimed.kept);
+    differs_list("composed-requires", "required value", requires, &right.requires, word)
+        .or_else(|| differs_list("composed-kept", "kept value", kept, &right.kept, word))
 }
 
 /// The first place at which two lists differ.

@@ -8,7 +8,8 @@
 
 use super::case::Case;
 use super::figures::InlinedFigures;
-use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
+use super::oracle::{FuzzFinding, FuzzOracle};
+use super::states::{none_of, oracle_of};
 use super::suggested::chosen;
 use ir::Func;
 use osier::driver::NoObserver;
@@ -18,7 +19,7 @@ use osr::VersionTree;
 use passes::{InlinePolicy, Pipeline, parse};
 use std::collections::BTreeMap;
 use verify::prng::Prng;
-use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
+use verify::state_oracle::{FunctionPair, OracleOptions};
 
 /// Judges the versions with inlined code of a program.
 ///
@@ -32,21 +33,14 @@ pub(super) fn run(case: &Case, figures: &mut InlinedFigures) -> Result<(), Vec<F
     let pairs: Vec<FunctionPair<'_>> = made.iter().map(|(func, one)| pair(*func, one)).collect();
     let options = OracleOptions {
         limits: case.hop_limits(),
-        going_on: case.options.going_on,
         chains: case.options.chains,
-        divergences: MAX_FINDINGS,
-        seed: case.seed,
         ..OracleOptions::for_inlined_code()
     };
-    let mut oracle = Oracle::new(&case.module, &pairs, options)
-        .map_err(|error| vec![finding(case, error.to_string())])?;
-    for args in &case.arguments {
-        oracle.run(case.entry, args, &case.world);
-    }
+    let to_finding = |message: String| finding(case, message);
+    let oracle = oracle_of(case, &case.module, &pairs, options, &to_finding)?;
     figures.count(oracle.report());
     let found = oracle.report().divergences.iter().map(|one| finding(case, one.to_string()));
-    let found: Vec<FuzzFinding> = found.collect();
-    if found.is_empty() { Ok(()) } else { Err(found) }
+    none_of(found.collect())
 }
 
 /// The versions and mappings of a function that the state oracle compares.

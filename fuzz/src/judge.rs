@@ -5,13 +5,13 @@ use super::certificates;
 use super::composition;
 use super::figures::Figures;
 use super::inlining;
-use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
+use super::oracle::{FuzzFinding, FuzzOracle};
 use super::speculation;
-use super::states::compare_states;
+use super::states::{compare_states, run_chains};
 use super::stressed;
 use super::versions::{EdgeDamage, Mapped, derive, map, module_of, pairs_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use verify::hops::{self, FunctionGraph, HopOptions, Hopper};
+use verify::hops::{self, FunctionGraph};
 use verify::state_oracle::FunctionPair;
 
 /// The figures and findings of one case.
@@ -19,7 +19,8 @@ use verify::state_oracle::FunctionPair;
 pub struct Judged {
     /// The figures. If something panicked, they count only the program and the finding.
     pub figures: Figures,
-    /// The findings of the first oracle that found something, at most [`MAX_FINDINGS`].
+    /// The findings of the first oracle that found something, at most
+    /// [`MAX_FINDINGS`](super::oracle::MAX_FINDINGS).
     pub findings: Vec<FuzzFinding>,
 }
 
@@ -115,7 +116,7 @@ fn judge_versions(
             figures,
         )?;
     }
-    run_chains(case, &mapped, figures)?;
+    hop(case, &mapped, figures)?;
     if case.options.stress.is_on() {
         for versions in pairs_of(case.versions()) {
             let pairs: Vec<FunctionPair<'_>> =
@@ -137,13 +138,7 @@ fn judge_versions(
 }
 
 /// Runs random chains of transitions among all versions.
-fn run_chains(
-    case: &Case,
-    mapped: &[Mapped<'_>],
-    figures: &mut Figures,
-) -> Result<(), Vec<FuzzFinding>> {
-    let versions = [0, case.steps.len()];
-    let finding = |message: String| FuzzFinding { oracle: FuzzOracle::Hops, versions, message };
+fn hop(case: &Case, mapped: &[Mapped<'_>], figures: &mut Figures) -> Result<(), Vec<FuzzFinding>> {
     if case.options.chains == 0 {
         return Ok(());
     }
@@ -152,26 +147,9 @@ fn run_chains(
     let graphs: Vec<FunctionGraph<'_>> = graphs
         .map(|(m, (versions, edges))| FunctionGraph { func: m.family.func, versions, edges })
         .collect();
-    let options = HopOptions {
-        seed: case.seed,
-        chains: case.options.chains,
-        limits: case.hop_limits(),
-        divergences: MAX_FINDINGS,
-        ..HopOptions::default()
-    };
-    let hopper = Hopper::new(&case.module, &graphs, options);
-    let mut hopper = hopper.map_err(|e| vec![finding(e.to_string())])?;
-    for args in &case.arguments {
-        hopper.run(case.entry, args, &case.world);
-    }
-    let mut report = hopper.report().clone();
-    let found = std::mem::take(&mut report.divergences);
-    figures.hops.add(&report);
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(found.iter().map(|d| finding(d.to_string())).collect())
-    }
+    let versions = [0, case.steps.len()];
+    let finding = |message: String| FuzzFinding { oracle: FuzzOracle::Hops, versions, message };
+    run_chains(case, &graphs, &mut figures.hops, &finding)
 }
 
 /// The versions and edges of a function, in the form that the chain runner takes.

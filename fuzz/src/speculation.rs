@@ -14,7 +14,8 @@
 
 use super::case::Case;
 use super::figures::SpeculationFigures;
-use super::oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
+use super::oracle::{FuzzFinding, FuzzOracle};
+use super::states::{none_of, oracle_of, run_chains};
 use super::suggested::chosen;
 use check::compose;
 use ir::cfg::Cfg;
@@ -27,9 +28,9 @@ use petgraph::algo::is_cyclic_directed;
 use petgraph::graph::DiGraph;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::Mapping;
-use verify::hops::{self, FunctionGraph, HopOptions, Hopper};
+use verify::hops::{self, FunctionGraph};
 use verify::prng::Prng;
-use verify::state_oracle::{FunctionPair, Oracle, OracleOptions, SeenAssumption};
+use verify::state_oracle::{FunctionPair, OracleOptions, SeenAssumption};
 
 /// The base of a function, and one or two versions that make assumptions, each derived from the
 /// previous version.
@@ -74,7 +75,15 @@ pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), V
     }
     figures.visited += seen.values().filter(|(visited, _)| *visited).count() as u64;
     figures.failing += seen.values().filter(|(_, failing)| *failing).count() as u64;
-    run_chains(case, &all, figures)
+    if case.options.chains == 0 {
+        return Ok(());
+    }
+    let parts: Vec<_> = all.iter().map(Speculated::graph).collect();
+    let graphs = all.iter().zip(&parts);
+    let graphs: Vec<FunctionGraph<'_>> = graphs
+        .map(|(one, (versions, edges))| FunctionGraph { func: one.func, versions, edges })
+        .collect();
+    run_chains(case, &graphs, &mut figures.hops, &|message| finding(case, message))
 }
 
 /// Makes the speculative versions of the functions of a case. Functions without such a version are
@@ -358,16 +367,10 @@ fn compare_states(
         policy: case.policy,
         // A run that leaves executes the code between landing point and assumption again.
         limits: case.hop_limits(),
-        going_on: case.options.going_on,
-        divergences: MAX_FINDINGS,
-        seed: case.seed,
         ..OracleOptions::default()
     };
-    let mut oracle = Oracle::new(&case.module, pairs, options)
-        .map_err(|e| vec![finding(case, e.to_string())])?;
-    for args in &case.arguments {
-        oracle.run(case.entry, args, &case.world);
-    }
+    let to_finding = |message: String| finding(case, message);
+    let oracle = oracle_of(case, &case.module, pairs, options, &to_finding)?;
     for SeenAssumption { func, point, visited, failing } in oracle.assumptions() {
         let seen = seen.entry((func, point.inst())).or_default();
         *seen = (seen.0 | visited, seen.1 | failing);
@@ -375,44 +378,5 @@ fn compare_states(
     let mut report = oracle.report().clone();
     let found = std::mem::take(&mut report.divergences);
     figures.state.add(&report);
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(found.iter().map(|d| finding(case, d.to_string())).collect()),
-    }
-}
-
-/// Runs random chains of transitions between bases and optimized versions.
-fn run_chains(
-    case: &Case,
-    all: &[Speculated],
-    figures: &mut SpeculationFigures,
-) -> Result<(), Vec<FuzzFinding>> {
-    if case.options.chains == 0 {
-        return Ok(());
-    }
-    let parts: Vec<_> = all.iter().map(Speculated::graph).collect();
-    let graphs: Vec<FunctionGraph<'_>> = all
-        .iter()
-        .zip(&parts)
-        .map(|(one, (versions, edges))| FunctionGraph { func: one.func, versions, edges })
-        .collect();
-    let options = HopOptions {
-        seed: case.seed,
-        chains: case.options.chains,
-        limits: case.hop_limits(),
-        divergences: MAX_FINDINGS,
-        ..HopOptions::default()
-    };
-    let mut hopper = Hopper::new(&case.module, &graphs, options)
-        .map_err(|e| vec![finding(case, e.to_string())])?;
-    for args in &case.arguments {
-        hopper.run(case.entry, args, &case.world);
-    }
-    let mut report = hopper.report().clone();
-    let found = std::mem::take(&mut report.divergences);
-    figures.hops.add(&report);
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(found.iter().map(|d| finding(case, d.to_string())).collect()),
-    }
+    none_of(found.iter().map(|d| finding(case, d.to_string())).collect())
 }

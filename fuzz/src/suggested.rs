@@ -50,7 +50,7 @@ pub(super) fn chosen(
         // An integer may also be assumed to differ from a value that it never had.
         let ty = case.module.body(*func).map(|f| f.value_type(value));
         // A reference to an entity of the host is no constant.
-        let is_constant = |ty| reference::is_constant(&case.module, ty, seen.bits);
+        let is_constant = |ty| reference::is_constant(case.module.funcs.len(), ty, seen.bits);
         let may_be = |ty: Type| ty.is_number() || is_constant(ty);
         if !ty.is_some_and(may_be) {
             continue;

@@ -25,7 +25,7 @@ pub(super) fn decode(module: &Module, function: &Function) -> Decoded {
         decoder.code.ops.push(op);
     }
     let mut code = decoder.finish();
-    code.fast = fast::decode(module, function, &code);
+    code.fast = fast::decode::decode(module, function, &code);
     code.consts = code.fast.as_ref().map_or(0, Fast::constants);
     code.refs = RefSlots::new(function, &code.values, code.fast.as_ref());
     code

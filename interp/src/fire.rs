@@ -128,7 +128,7 @@ impl Machine {
         assign: &[(Value, u64)],
         _: Unproved,
     ) -> Result<(), TransferError> {
-        fast::leave(self);
+        fast::exec::leave(self);
         self.may_become(&[to])?;
         let pc = self.landing(to, point, assign)?;
         self.land_in(&[LandingFrame { version: to, pc, assigned: assign }])
@@ -220,7 +220,7 @@ impl Machine {
         entry: CheckedEntry<'_>,
     ) -> Result<Point, FireError> {
         let to = to.as_ref();
-        fast::leave(self);
+        fast::exec::leave(self);
         self.leaves(entry.source(), entry.point(), !entry.entry().kept.is_empty())?;
         self.require_versions(to, &entry)?;
         let entry = entry.entry();

@@ -131,7 +131,7 @@ impl Machine {
         let func = waiting.expect("interp: no run waits for the results of a call").func;
         let version = self.current(func).expect("interp: the function has a version");
         if self.versions[version.index()].code.fast.is_none() {
-            fast::leave(self);
+            fast::exec::leave(self);
         }
         let callee = &self.versions[version.index()].code;
         // Fast code finds its results by the call itself.

@@ -124,7 +124,7 @@ impl Machine {
     /// [`Machine::run_to_visit`] has paused. The fast loop has live values in places of its own
     /// until then, and loses dead values. Cost: linear in the code of the version.
     pub fn show_live_values(&mut self) {
-        fast::show_top(self);
+        fast::exec::show_top(self);
     }
 
     /// Whether the innermost activation of a paused run has its dead values, too: the exact loop
@@ -170,12 +170,15 @@ fn execute(
     scope: Scope,
     watcher: InstWatcher<'_>,
 ) -> Run {
-    let fast = scope == Scope::Nothing && fast::applies(machine);
+    let fast = scope == Scope::Nothing && fast::exec::applies(machine);
     if !fast {
-        fast::leave(machine);
+        fast::exec::leave(machine);
     }
-    let stop =
-        if fast { fast::run(machine, host) } else { run_observed(machine, host, scope, watcher) };
+    let stop = if fast {
+        fast::exec::run(machine, host)
+    } else {
+        run_observed(machine, host, scope, watcher)
+    };
     ended(machine, stop)
 }
 
@@ -185,11 +188,11 @@ fn execute_to_visit(machine: &mut Machine, host: &mut dyn Host, attention: Atten
     if let Some(answer) = machine.answer_at_once() {
         return answer;
     }
-    let fast = !machine.counting && fast::applies(machine);
+    let fast = !machine.counting && fast::exec::applies(machine);
     if !fast {
-        fast::leave(machine);
+        fast::exec::leave(machine);
     }
-    let run = if fast { fast::run_to_visit } else { exec::run_to_visit };
+    let run = if fast { fast::exec::run_to_visit } else { exec::run_to_visit };
     let stop = run(machine, host, attention);
     ended(machine, stop)
 }

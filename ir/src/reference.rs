@@ -17,8 +17,8 @@
 //! compare references by their bits.
 
 use crate::entity::Func;
-use crate::module::Module;
 use crate::types::Type;
+use cranelift_entity::EntityRef;
 
 /// The bits of a null reference, of either type.
 pub const NULL: u64 = 0;
@@ -35,9 +35,10 @@ pub fn func(bits: u64) -> Option<Func> {
     (id != u32::MAX).then(|| Func::from_u32(id))
 }
 
-/// Whether the bits of a reference of this type may be a constant of the module: null, or for a
-/// `funcref` one of its functions. References to entities of the host are no constants.
-pub fn is_constant(module: &Module, ty: Type, bits: u64) -> bool {
-    let is_declared = || func(bits).is_some_and(|func| module.funcs.is_valid(func));
+/// Whether the bits of a reference of this type may be a constant of a module with so many
+/// functions: null, or for a `funcref` one of its functions. References to entities of the host are
+/// no constants.
+pub fn is_constant(funcs: usize, ty: Type, bits: u64) -> bool {
+    let is_declared = || func(bits).is_some_and(|func| func.index() < funcs);
     bits == NULL || (ty == Type::FuncRef && is_declared())
 }

@@ -10,7 +10,7 @@ use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
 use crate::stubs::Stub;
-use crate::vm::Current;
+use crate::vm::block::Current;
 use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};

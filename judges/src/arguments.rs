@@ -219,13 +219,34 @@ impl EnginesArguments {
     }
 }
 
+/// ExecEngine that runs the program
+#[cfg(feature = "native")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "lowercase")]
+pub enum ExecEngine {
+    /// Osier's interpreter; only with --invoke, since `osier run` runs programs
+    Interp,
+    /// Osier's native code, compiled at the first call; only with --invoke
+    Jit,
+    /// Osier's tiers, with a second thread that compiles; only with --invoke
+    Tiered,
+    /// Osier's tiers, where the run waits for code; only with --invoke
+    Spot,
+    /// wasmtime with Cranelift
+    Wasmtime,
+    /// wasmtime with Winch
+    Winch,
+    /// wasmi
+    Wasmi,
+}
+
 /// Options of `exec`.
 #[cfg(feature = "native")]
 #[derive(clap::Args, Debug, Clone)]
 pub struct ExecArguments {
     /// Engine that runs the program
     #[arg(long, value_enum)]
-    pub engine: crate::exec::ExecEngine,
+    pub engine: ExecEngine,
     /// Call this exported function instead of running the program, and print the result and the
     /// seconds of each call
     #[arg(long, value_name = "NAME")]

@@ -174,7 +174,7 @@ fn measure(
     let mut module = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     if let Some(name) = &arguments.pipeline {
         let pipeline = passes::parse(name).map_err(|e| e.to_string())?;
-        module = optimize(&module, &pipeline, Vigilance::Off, &mut NoDriverObserver).module;
+        module = optimize(&module, &pipeline, Vigilance::Off, &mut NoDriverObserver);
     }
     let program = Program::new(&module);
     let entry = start(&module)?;

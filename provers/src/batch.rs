@@ -1,7 +1,7 @@
 //! Claims about many constants at once: the results of [`ir::eval`], and the divisions that cannot
 //! trap.
 
-use crate::claim::SolverGoal;
+use crate::goal::SolverGoal;
 use crate::meaning::{SmtDefinitions, SmtValue};
 use crate::rewrite::same_number;
 use crate::typing::Typing;

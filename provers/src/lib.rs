@@ -14,6 +14,7 @@
 mod batch;
 mod claim;
 mod encoder;
+mod goal;
 mod masks;
 mod meaning;
 mod rewrite;

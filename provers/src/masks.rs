@@ -1,8 +1,8 @@
 //! The claims of [`ir::rules::reach`]: a result has only bits that the masks of its operands allow.
 
 use crate::batch::{Generator, hex};
-use crate::claim::SolverGoal;
 use crate::encoder::SmtTerms;
+use crate::goal::SolverGoal;
 use crate::meaning::{SmtDefinitions, SmtValue};
 use crate::typing::Typing;
 use easy_smt::SExpr;

@@ -1,8 +1,8 @@
 //! The claim of a rewrite rule. For all values, both sides trap alike, and give equal results where
 //! neither traps.
 
-use crate::claim::SolverGoal;
 use crate::encoder::SmtTerms;
+use crate::goal::SolverGoal;
 use crate::meaning::{Meaning, SmtDefinitions, SmtValue};
 use crate::typing::{Instance, Right, TypedPattern, Typing};
 use easy_smt::SExpr;

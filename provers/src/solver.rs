@@ -3,8 +3,9 @@
 //! Every query has a separate process with limits on time and memory. A solver that exceeds them
 //! ends without a proof. The process starts through `sh`, which sets the limits.
 
-use crate::claim::{Claim, SolverGoal};
+use crate::claim::Claim;
 use crate::encoder::SmtTerms;
+use crate::goal::SolverGoal;
 use crate::meaning::SmtDefinitions;
 use easy_smt::{Context, ContextBuilder, Response, SExpr};
 use std::fmt;

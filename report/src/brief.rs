@@ -4,12 +4,12 @@
 #[cfg(doc)]
 use super::MOST_LINES;
 use super::comparison;
+use super::rows::{
+    AS_OFTEN, GapTable, blamed, change, decimal, directions, function_table, level, level_table,
+    levels, percent, whole,
+};
 use super::section::{LABEL, Section, Term, fitted};
 use super::summary::counted;
-use super::text::{
-    AS_OFTEN, GapTable, blamed, change, decimal, function_table, level, level_table, levels,
-    percent, whole,
-};
 use super::totals::largest;
 use crate::schema::{Causes, DirectionFigures, FunctionReport, Report, Spread};
 use crate::table::{TextTable, grouped};
@@ -46,8 +46,7 @@ pub(super) fn sections(report: &Report, beginning: Vec<Section>) -> Vec<Section>
 }
 
 fn sums(report: &Report) -> [(&'static str, &DirectionFigures); 2] {
-    let totals = &report.totals;
-    [("base to opt", &totals.forward.sum), ("opt to base", &totals.backward.sum)]
+    directions(report).map(|(name, direction)| (name, &direction.sum))
 }
 
 /// The shares of all points by level.

@@ -1,9 +1,9 @@
 //! Compares a report with an older one, and prints the changes.
 
 use super::UNBLAMED;
+use super::rows::{NO_FIGURE, blamed, change, level_table, percent};
 use super::section::{LABEL, Section, TERM, Term, WIDTH};
 use super::summary::pipeline_words;
-use super::text::{NO_FIGURE, blamed, change, level_table, percent};
 use crate::schema::{
     Change, ComparedCause, ComparedDirection, ComparedFunction, ComparedLevel, Comparison,
     DirectionFigures, FunctionFate, FunctionReport, LEVELS, PerLevel, Report, Size,

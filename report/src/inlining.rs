@@ -1,10 +1,11 @@
 //! Computes the figures of `osier report` for a pipeline that inlines: the points with an entry
 //! into or out of the inlined version, and the price by the number of activations.
 
+use super::rows::percent;
 use super::section::{self, LABEL, Section};
 use super::summary::inlining_summary;
 use super::tables::{TableReport, mean_and_most};
-use super::text::{given_up_section, percent};
+use super::text::given_up_section;
 use crate::schema::{
     FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts, Size,
 };

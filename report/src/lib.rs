@@ -14,6 +14,7 @@ pub mod listing;
 mod page;
 mod past;
 mod published;
+mod rows;
 mod sample;
 pub mod schema;
 mod section;

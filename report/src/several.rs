@@ -1,9 +1,9 @@
 //! The text of reports on one program with several pipelines: tables with the pipelines as columns.
 
+use super::rows::{change, decimal, level, levels, percent};
 use super::section::{LABEL, Section, TextOptions, WIDTH, joined};
 use super::summary::{pipeline_name, several_summary};
 use super::text;
-use super::text::{change, decimal, level, levels, percent};
 use crate::schema::{DirectionFigures, LEVELS, Report, Spread};
 use crate::table::{TextTable, grouped, shortened};
 

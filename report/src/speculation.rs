@@ -2,10 +2,10 @@
 //! their exits.
 
 use super::UNBLAMED;
+use super::rows::{blamed, percent};
 use super::section::{LABEL, Section, heading};
 use super::summary::speculation_summary;
 use super::tables::{TableReport, mean_and_most};
-use super::text::{blamed, percent};
 use crate::listing::NamedVersion;
 use crate::schema::{
     AssumptionFigures, DropReason, ExitPrice, ReportedAssumption, Size, SpeculatedFunction,

@@ -1,10 +1,8 @@
 //! The two sentences at the beginning of each report: the question, and the result.
 
 use super::UNBLAMED;
-use super::text::{decimal, level, percent};
-use crate::schema::{
-    DirectionFigures, InliningReport, PointCounts, Report, SpeculationReport, Spread,
-};
+use super::rows::{decimal, level, percent};
+use crate::schema::{DirectionFigures, InliningReport, Report, SpeculationReport, Spread};
 use crate::table::{grouped, shortened};
 use derive::inlining::{InlinePlan, O3};
 use std::collections::BTreeMap;
@@ -173,7 +171,6 @@ pub(super) fn several_summary(reports: &[&Report]) -> [String; 2] {
 pub(super) fn inlining_summary(report: &InliningReport) -> [String; 2] {
     let start = if report.interrupted { "Until an interrupt, " } else { "" };
     let with = report.functions.len() as u64;
-    let PointCounts { points, entries, .. } = &report.totals.up;
     let [own, inlined] = [&report.totals.own, &report.totals.inlined];
     let measured = format!(
         "{start}Osier inlined {} in {} of {} of {} with {}, and asked at each of {} whether a \
@@ -184,18 +181,15 @@ pub(super) fn inlining_summary(report: &InliningReport) -> [String; 2] {
         counted(with + report.plain, "function", "functions"),
         shortened(&report.program.path, NAME),
         pipeline_words(&report.pipeline),
-        counted(*points, "point", "points"),
+        counted(report.totals.up.points, "point", "points"),
         counted(own.points + inlined.points, "point", "points"),
     );
-    let share = |points: u64, entries: u64| {
-        share_words((points > 0).then(|| 100.0 * entries as f64 / points as f64))
-    };
     let result = format!(
         "It can move there at {}, back at {} outside of inlined code, and at {} inside, from where \
          it goes on in several functions.",
-        share(*points, *entries),
-        share(own.points, own.entries),
-        share(inlined.points, inlined.entries),
+        share_words(report.totals.up.share()),
+        share_words(own.share()),
+        share_words(inlined.share()),
     );
     [measured, result]
 }

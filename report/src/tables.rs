@@ -1,10 +1,10 @@
 //! A report that is the same tables in every form: brief text has some of them, verbose text and
 //! pages have all, between a heading and a legend.
 
+use crate::rows::NO_FIGURE;
 use crate::schema::Spread;
 use crate::section::{Section, TextOptions, fitted, joined};
 use crate::table::{TextTable, grouped};
-use crate::text::NO_FIGURE;
 
 /// The tables of a report, for text ([`TableReport::text`]) and for a page
 /// ([`tables_page`](crate::tables_page)).

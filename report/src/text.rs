@@ -1,44 +1,29 @@
 //! Prints the report as text for people, at most [`WIDTH`] columns wide.
 
 use super::published::{self, Published, PublishedShare};
+use super::rows::{
+    AS_OFTEN, GapTable, blamed, change, decimal, directions, function_table, level_table, levels,
+    percent, whole,
+};
 use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
 use super::totals::largest;
-use super::{UNBLAMED, brief, comparison, summary};
+use super::{brief, comparison, summary};
 use crate::schema::{
-    Actions, Causes, CheckReport, CheckedFunction, DirectionFigures, DirectionTotals,
-    FeasibleShare, FunctionReport, LEVELS, PerLevel, Report, Size, Spread,
+    Actions, Causes, CheckReport, CheckedFunction, DirectionTotals, FeasibleShare, FunctionReport,
+    LEVELS, PerLevel, Report, Size, Spread,
 };
 use crate::table::{TextTable, grouped, shortened, wrapped};
 use derive::driver::{CheckCounts, GivenUp};
 use ir::text::AtName;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The text in place of a missing figure.
-pub(super) const NO_FIGURE: &str = "-";
-
 /// A function that selects one figure of a record.
 type Figure<T, N> = fn(&T) -> N;
 
-/// One direction of the report with the published figures for it.
-struct DirectionSection<'a> {
-    name: &'static str,
-    ours: &'a DirectionTotals,
-    theirs: &'static Published,
-}
-
-fn sides(report: &Report) -> [DirectionSection<'_>; 2] {
-    [
-        DirectionSection {
-            name: "base to opt",
-            ours: &report.totals.forward,
-            theirs: &published::FORWARD,
-        },
-        DirectionSection {
-            name: "opt to base",
-            ours: &report.totals.backward,
-            theirs: &published::BACKWARD,
-        },
-    ]
+/// The directions of the report, each with the published figures for it.
+fn sides(report: &Report) -> [(&'static str, &DirectionTotals, &'static Published); 2] {
+    let [forward, backward] = directions(report);
+    [(forward.0, forward.1, &published::FORWARD), (backward.0, backward.1, &published::BACKWARD)]
 }
 
 /// The sections of a report, in order.
@@ -196,14 +181,6 @@ fn sizes(report: &Report) -> TextTable {
     table
 }
 
-/// The change from one size to another, in percent.
-pub(super) fn change(before: u64, after: u64) -> String {
-    match before {
-        0 => NO_FIGURE.to_owned(),
-        _ => format!("{:+.1} %", 100.0 * (after as f64 - before as f64) / before as f64),
-    }
-}
-
 fn actions(actions: &Actions) -> Section {
     let counts = actions.counts().filter(|(_, count)| *count > 0);
     let mut each: Vec<String> =
@@ -214,56 +191,41 @@ fn actions(actions: &Actions) -> Section {
     Section::Words(format!("actions of the passes: {}", grouped(actions.total())), each)
 }
 
-/// The indices of the levels for which the report has figures.
-pub(super) fn levels(report: &Report) -> Vec<usize> {
-    report.totals.forward.sum.feasible.iter().map(|(level, _)| level).collect()
-}
-
-/// A table with one column per level.
-pub(super) fn level_table(heading: &str, levels: &[usize]) -> TextTable {
-    let mut table = TextTable::new(LABEL, &vec![9; levels.len()]);
-    table.row(heading, levels.iter().map(|level| LEVELS[*level]));
-    table
-}
-
 /// The row of shares in which each point counts once.
 const ALL_POINTS: &str = "  all points";
-
-/// The row of shares in which each point counts as often as it ran.
-pub(super) const AS_OFTEN: &str = "    as often as they ran";
 
 fn feasible(report: &Report) -> TextTable {
     let levels = levels(report);
     let mut table = level_table("points with an entry, %", &levels);
-    for side in sides(report) {
-        let points = grouped(side.ours.sum.reachable());
-        let unreachable = grouped(side.ours.sum.unreachable);
-        table.line(&format!("{}: {points} reachable points, {unreachable} unreachable", side.name));
-        let ours: [(&str, &PerLevel<FeasibleShare>, Figure<FeasibleShare, f64>); 7] = [
-            ("  all functions, mean", &side.ours.share, |s| s.mean),
-            ("    lowest", &side.ours.share, |s| s.min),
-            ("    highest", &side.ours.share, |s| s.max),
-            (ALL_POINTS, &side.ours.share, |s| s.weighted),
-            ("  largest functions, mean", &side.ours.share_largest, |s| s.mean),
-            ("    lowest", &side.ours.share_largest, |s| s.min),
-            ("    highest", &side.ours.share_largest, |s| s.max),
+    for (name, ours, theirs) in sides(report) {
+        let points = grouped(ours.sum.reachable());
+        let unreachable = grouped(ours.sum.unreachable);
+        table.line(&format!("{}: {points} reachable points, {unreachable} unreachable", name));
+        let shares: [(&str, &PerLevel<FeasibleShare>, Figure<FeasibleShare, f64>); 7] = [
+            ("  all functions, mean", &ours.share, |s| s.mean),
+            ("    lowest", &ours.share, |s| s.min),
+            ("    highest", &ours.share, |s| s.max),
+            (ALL_POINTS, &ours.share, |s| s.weighted),
+            ("  largest functions, mean", &ours.share_largest, |s| s.mean),
+            ("    lowest", &ours.share_largest, |s| s.min),
+            ("    highest", &ours.share_largest, |s| s.max),
         ];
-        for (label, shares, figure) in ours {
+        for (label, shares, figure) in shares {
             table.row(label, levels.iter().map(|level| percent(shares.get(*level).map(figure))));
             if report.profile.is_some() && label == ALL_POINTS {
                 let dynamic = |level: &usize| percent(shares.get(*level).and_then(|s| s.dynamic));
                 table.row(AS_OFTEN, levels.iter().map(dynamic));
             }
         }
-        let theirs: [(&str, Figure<PublishedShare, f64>); 3] = [
+        let rows: [(&str, Figure<PublishedShare, f64>); 3] = [
             ("  thesis *, mean", |p| p.mean),
             ("    lowest", |p| p.min),
             ("    highest", |p| p.max),
         ];
-        for (label, figure) in theirs {
+        for (label, figure) in rows {
             table.row(
                 label,
-                levels.iter().map(|level| percent(side.theirs.share(*level).map(|p| figure(&p)))),
+                levels.iter().map(|level| percent(theirs.share(*level).map(|p| figure(&p)))),
             );
         }
     }
@@ -274,12 +236,12 @@ fn costs(report: &Report) -> TextTable {
     let levels = levels(report);
     let avail = LEVELS.iter().position(|name| *name == "avail").expect("avail is a level");
     let mut table = level_table("cost of an entry", &levels);
-    for side in sides(report) {
-        table.line(side.name);
-        let sum = &side.ours.sum;
+    for (name, ours, theirs) in sides(report) {
+        table.line(name);
+        let sum = &ours.sum;
         let rows: [(&str, &PerLevel<Spread>, Option<f64>); 3] = [
-            ("  compensation steps, mean", &sum.chi, Some(side.theirs.chi)),
-            ("  kept values, mean", &sum.kept, Some(side.theirs.kept)),
+            ("  compensation steps, mean", &sum.chi, Some(theirs.chi)),
+            ("  kept values, mean", &sum.kept, Some(theirs.kept)),
             ("  kept arguments, mean", &sum.kept_args, None),
         ];
         for (label, spreads, published) in rows {
@@ -301,7 +263,7 @@ fn costs(report: &Report) -> TextTable {
 /// A table of the points without an entry: by reason with the passes to blame below it, and by
 /// pass. With a profile, the visits of these points stand beside their numbers.
 fn infeasible(report: &Report) -> TextTable {
-    let sums = [&report.totals.forward.sum, &report.totals.backward.sum];
+    let sums = directions(report).map(|(_, direction)| &direction.sum);
     let mut gaps = GapTable::new(sums);
     gaps.headings(&format!("points without entry, {}", report.level));
     if sums.iter().all(|side| side.causes.infeasible.is_empty()) {
@@ -328,55 +290,6 @@ fn infeasible(report: &Report) -> TextTable {
     gaps.table
 }
 
-/// The pass to blame, in words.
-pub(super) fn blamed(pass: &str) -> &str {
-    if pass == UNBLAMED { "no action named" } else { pass }
-}
-
-/// A table with the points of both directions, and their visits where there is a profile.
-pub(super) struct GapTable<'a> {
-    pub(super) table: TextTable,
-    /// The counts of each column, and whether they are visits.
-    columns: Vec<(&'a Causes, bool)>,
-}
-
-impl<'a> GapTable<'a> {
-    pub(super) fn new(sums: [&'a DirectionFigures; 2]) -> GapTable<'a> {
-        let mut columns = Vec::new();
-        for sum in sums {
-            columns.push((&sum.causes, false));
-            columns.extend(sum.dynamic.as_ref().map(|dynamic| (&dynamic.causes, true)));
-        }
-        let widths = if columns.len() > 2 { [9, 16].repeat(2) } else { vec![14, 14] };
-        GapTable { table: TextTable::new(LABEL, &widths), columns }
-    }
-
-    pub(super) fn headings(&mut self, title: &str) {
-        if self.columns.len() > 2 {
-            self.table.spans(&[(2, "base to opt"), (2, "opt to base")]);
-            self.table.row(title, ["points", "visits"].repeat(2));
-        } else {
-            self.table.row(title, ["base to opt", "opt to base"]);
-        }
-    }
-
-    pub(super) fn row(&mut self, label: &str, of: impl Fn(&Causes) -> u64) {
-        let cells = self.columns.iter().map(|(counts, are_visits)| match are_visits {
-            true => visits(of(counts)),
-            false => grouped(of(counts)),
-        });
-        self.table.row(label, cells.collect::<Vec<_>>());
-    }
-}
-
-/// A number of visits. A large one is rounded, so that it fits its column.
-pub(super) fn visits(number: u64) -> String {
-    match number {
-        0..1_000_000_000 => grouped(number),
-        _ => format!("{:.2e}", number as f64),
-    }
-}
-
 pub(super) fn keys(maps: [&BTreeMap<String, u64>; 2]) -> BTreeSet<&String> {
     maps.into_iter().flat_map(BTreeMap::keys).collect()
 }
@@ -385,45 +298,6 @@ fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();
     function_table(report, "largest functions", &largest(&changed))
-}
-
-/// The level of a report, as an index.
-pub(super) fn level(report: &Report) -> usize {
-    LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one")
-}
-
-/// A table of functions: sizes, shares, shares of visits where there is a profile, and steps.
-pub(super) fn function_table(
-    report: &Report,
-    title: &str,
-    functions: &[&FunctionReport],
-) -> TextTable {
-    let (level, title) = (level(report), format!("{title}, {}", report.level));
-    let dynamic = report.profile.is_some();
-    let mut table = if dynamic {
-        let mut table = TextTable::new(LABEL - 4, &[7, 7, 7, 7, 6, 7, 7, 6]);
-        table.spans(&[(2, ""), (3, "base to opt"), (3, "opt to base")]);
-        table.row(&title, ["base", "opt", "%", "run, %", "steps", "%", "run, %", "steps"]);
-        table
-    } else {
-        let mut table = TextTable::new(LABEL, &[8; 6]);
-        table.spans(&[(2, ""), (2, "base to opt"), (2, "opt to base")]);
-        table.row(&title, ["base", "opt", "%", "steps", "%", "steps"]);
-        table
-    };
-    for function in functions {
-        let mut figures =
-            [function.base, function.opt].map(|size| grouped(size.instructions)).to_vec();
-        for side in [&function.forward, &function.backward] {
-            figures.push(percent(side.share(level)));
-            if dynamic {
-                figures.push(percent(side.dynamic_share(level)));
-            }
-            figures.push(decimal(side.chi.get(level).and_then(Spread::mean)));
-        }
-        table.row(&format!("  {}", function.name), figures);
-    }
-    table
 }
 
 /// The terms of the tables with their explanations.
@@ -448,29 +322,3 @@ fn legend() -> Section {
 
 const FOOTNOTE: &str = "D'Elia's thesis: means over the 12 hottest functions of other programs under LLVM 3.6.2. \
                         Published figures for comparison, not measured here; ours do not reproduce them.";
-
-/// A share in percent. Rounding must not hide a point: only a share of all points prints as 100.0,
-/// and only a share of none as 0.0.
-pub(super) fn percent(share: Option<f64>) -> String {
-    decimal(share.map(|s| if s > 0.0 && s < 100.0 { s.clamp(0.1, 99.9) } else { s }))
-}
-
-pub(super) fn decimal(figure: Option<f64>) -> String {
-    figure.map_or(NO_FIGURE.to_owned(), |f| format!("{f:.1}"))
-}
-
-pub(super) fn whole(figure: Option<u64>) -> String {
-    figure.map_or(NO_FIGURE.to_owned(), grouped)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_of_all_but_one_is_not_all() {
-        let shares = [0.0, 0.001, 50.04, 99.96, 100.0].map(|s| percent(Some(s)));
-        assert_eq!(shares, ["0.0", "0.1", "50.0", "99.9", "100.0"]);
-        assert_eq!(percent(None), NO_FIGURE);
-    }
-}

@@ -149,7 +149,7 @@ fn programs_trap_exactly_where_prescribed() {
                (func (export \"f\") (result i32) {body}))"
         ));
         let optimized =
-            optimize(&module, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver).module;
+            optimize(&module, &Pipeline::default(), Vigilance::On, &mut driver::NoObserver);
         for module in [&module, &optimized] {
             let outcome = run(module, "f", &[]);
             match ends {

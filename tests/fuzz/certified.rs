@@ -22,8 +22,8 @@ fn a_program_of_which_nothing_is_certified_is_a_finding() {
         .expect("well-formed")
     };
     let judged = |factor: u32, certificates: bool, shifts: StaticPass| {
-        let options = CampaignOptions { assumptions: 0, inlining: false, ..Default::default() };
-        let case = CampaignOptions { certificates, ..options }.generated(0);
+        let options = CampaignOptions { certificates, assumptions: 0, ..Default::default() };
+        let case = CampaignOptions { inlining: false, ..options }.generated(0);
         let module = program(factor);
         let (entry, _) = module.defined().next().expect("a function");
         let (arguments, steps) = (vec![vec![5], vec![7]], vec![vec![shifts]]);

@@ -3,7 +3,7 @@
 use super::parsed;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, NoObserver};
-use osier::exchange::{self, InlinedVerdicts, ReadError, WrittenCopy, recheck_copy};
+use osier::exchange::{self, ReadError, Rechecked, WrittenCopy, recheck_copy};
 use osier::inlining::{CalleeLandings, InlinePlan, LeftOut, inline};
 use passes::Callers;
 use proptest::prelude::{Strategy, any};
@@ -94,7 +94,7 @@ impl Sample {
         Sample { module, func, versions, text }
     }
 
-    fn judged(&self, text: &str) -> Result<InlinedVerdicts, ReadError> {
+    fn judged(&self, text: &str) -> Result<Rechecked, ReadError> {
         let (module, file) = (&self.module, exchange::read(text)?);
         let mut certificates = Vec::new();
         for landing in &file.landings {
@@ -105,7 +105,7 @@ impl Sample {
         }
         let landings = CalleeLandings::proved_by(Callers::new(module), certificates);
         let versions = self.versions.each_ref();
-        let mut all = InlinedVerdicts::default();
+        let mut all = Rechecked::default();
         for function in &file.functions {
             let copy = function.copy(module, self.func, versions)?;
             let found = recheck_copy(module, self.func, versions, copy, &landings, &mut NoObserver);

@@ -68,7 +68,7 @@ fn all_run_alike(weights: &Weights, count: u64, each: bool) {
     on_a_large_stack(|| {
         for seed in 0..count {
             let made = generate(seed, 100, weights);
-            let after = optimize(&made.module, &pipeline, Vigilance::Off, &mut NoObserver).module;
+            let after = optimize(&made.module, &pipeline, Vigilance::Off, &mut NoObserver);
             for (which, module) in [("", made.module), (" after O1", after)] {
                 let module = Arc::new(module);
                 match compare(&module, made.main, &made.arguments, seed, each) {

@@ -4,9 +4,9 @@
 use super::{FUEL, kernel, machine, parsed, profiled, programs};
 use cranelift_entity::EntityRef;
 use interp::{NoObserver, Outcome, Program, TraceLevel};
-use ir::edit::ActionKind;
+use ir::edit::{ActionKind, ActionLog};
 use ir::{Block, Func, Function, Module};
-use osier::driver::{self, Optimized, Vigilance};
+use osier::driver::{self, Vigilance};
 use osier::profile::{FunctionProfile, Profile};
 use std::collections::BTreeMap;
 use wasm::wasi::Wasi;
@@ -24,9 +24,22 @@ fn run(module: &Module, entry: Func, args: &[u64]) -> (Profile, bool) {
     (Profile::collect(module, &machine), by_itself)
 }
 
+/// A module with derived functions, and the log of each function that has a body.
+struct Optimized {
+    module: Module,
+    logs: BTreeMap<Func, ActionLog>,
+}
+
 fn optimized(module: &Module, pipeline: &str) -> Optimized {
     let pipeline = passes::parse(pipeline).expect("its passes are known");
-    driver::optimize(module, &pipeline, Vigilance::Off, &mut driver::NoObserver)
+    let mut made = Optimized { module: module.clone(), logs: BTreeMap::new() };
+    for (func, base) in module.defined() {
+        let observer = &mut driver::NoObserver;
+        let derived = driver::derive(module, base, &pipeline, Vigilance::Off, observer);
+        made.module.define(func, derived.function);
+        made.logs.insert(func, derived.log);
+    }
+    made
 }
 
 /// The visits of the blocks that a version has.

@@ -15,8 +15,7 @@ use ir::text::AtName;
 use ir::{Func, Function, Module};
 use osier::driver::{CheckCounts, Recipe, Secured, Step, derive_proved, derive_without};
 use osier::exchange::{
-    self, EntryVerdict, Exported, ExportedFunction, InlinedVerdicts, ReadError, recheck,
-    recheck_copy,
+    self, EntryVerdict, Exported, ExportedFunction, ReadError, Rechecked, recheck, recheck_copy,
 };
 use osier::inlining::{CalleeLandings, NotInlined, PassPlan, inline};
 use osier::schema::{CheckReport, CheckedFunction, SCHEMA};
@@ -339,7 +338,6 @@ impl FileOf<'_> {
         stopwatch: &mut Stopwatch,
     ) -> Result<CheckedFunction, ReadError> {
         let module = self.module;
-        let named = CheckedFunction { name: base.name().to_owned(), ..CheckedFunction::default() };
         let pipeline = match self.plan {
             PassPlan::Passes(pipeline) => pipeline,
             PassPlan::Inlining(plan) => {
@@ -354,10 +352,7 @@ impl FileOf<'_> {
                     let copy = exported.copy(module, func, versions)?;
                     let found =
                         recheck_copy(module, func, versions, copy, &self.landings, stopwatch);
-                    let InlinedVerdicts { counts: checked, entries, refused: refused_records } =
-                        found;
-                    let verdicts = self.verdicts.then_some(entries);
-                    return Ok(CheckedFunction { checked, refused_records, verdicts, ..named });
+                    return Ok(self.checked(base, found));
                 }
                 // Without inlined code, the version comes from the passes before the inlining.
                 &plan.first
@@ -366,8 +361,17 @@ impl FileOf<'_> {
         let derived = derive_without(module, base, pipeline, &exported.left_out, stopwatch);
         let parts = exported.parts([base, &derived.function])?;
         let found = recheck(module, base, &derived.function, &parts, stopwatch);
-        let verdicts = self.verdicts.then_some(found.entries);
-        Ok(CheckedFunction { checked: found.counts, verdicts, ..named })
+        Ok(self.checked(base, found))
+    }
+
+    fn checked(&self, base: &Function, found: Rechecked) -> CheckedFunction {
+        CheckedFunction {
+            name: base.name().to_owned(),
+            checked: found.counts,
+            refused_records: found.refused,
+            verdicts: self.verdicts.then_some(found.entries),
+            ..CheckedFunction::default()
+        }
     }
 }
 

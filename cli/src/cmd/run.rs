@@ -116,27 +116,23 @@ struct Call {
 /// If an input or option is wrong or the module cannot be instantiated. Also if the program traps,
 /// exceeds a limit, or exits with a status other than 0, which becomes the status of the command.
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
-    if args.hot.is_some() && args.engine != RunEngine::Tiered {
-        return Err(CommandFailure::input("--hot requires --engine tiered"));
-    }
-    if args.nans.is_some() && args.engine == RunEngine::Interp {
-        return Err(CommandFailure::input("--nans requires --engine jit or tiered"));
-    }
-    if args.on_the_spot && args.engine != RunEngine::Tiered {
-        return Err(CommandFailure::input("--on-the-spot requires --engine tiered"));
-    }
-    if args.trace_tiers && args.engine != RunEngine::Tiered {
-        return Err(CommandFailure::input("--trace-tiers requires --engine tiered"));
-    }
-    if args.speculate.is_some() && args.engine != RunEngine::Tiered {
-        return Err(CommandFailure::input("--speculate requires --engine tiered"));
-    }
-    let native = args.tools.needs_native_code().filter(|_| args.engine == RunEngine::Interp);
-    if let Some(option) = native {
-        return Err(CommandFailure::input(format!("{option} requires --engine jit or tiered")));
-    }
-    if args.profile.is_some() && args.engine == RunEngine::Tiered {
-        return Err(CommandFailure::input("--profile requires --engine interp or jit"));
+    use RunEngine::{Interp, Jit, Tiered};
+    let native = args.tools.needs_native_code();
+    let needs: [(Option<&str>, &[RunEngine], &str); 7] = [
+        (args.hot.and(Some("--hot")), &[Tiered], "tiered"),
+        (args.nans.and(Some("--nans")), &[Jit, Tiered], "jit or tiered"),
+        (args.on_the_spot.then_some("--on-the-spot"), &[Tiered], "tiered"),
+        (args.trace_tiers.then_some("--trace-tiers"), &[Tiered], "tiered"),
+        (args.speculate.as_ref().and(Some("--speculate")), &[Tiered], "tiered"),
+        (native, &[Jit, Tiered], "jit or tiered"),
+        (args.profile.as_ref().and(Some("--profile")), &[Interp, Jit], "interp or jit"),
+    ];
+    let refused = needs.into_iter().find_map(|(option, engines, names)| {
+        let option = option.filter(|_| !engines.contains(&args.engine))?;
+        Some(format!("{option} requires --engine {names}"))
+    });
+    if let Some(why) = refused {
+        return Err(CommandFailure::input(why));
     }
     if args.engine == RunEngine::Tiered && matches!(args.pipeline, Some(PassPlan::Inlining(_))) {
         return Err(CommandFailure::input("--engine tiered: no pipeline with inline, as yet"));

@@ -26,9 +26,8 @@ pub use states::{SecuredStates, StatePointError, StatePoints, derive_with_states
 
 use ir::edit::{ActionLog, Fuel, Pass, apply_to, check_replay};
 use ir::verifier::verify_function;
-use ir::{Func, Function, Module};
+use ir::{Function, Module};
 use passes::Pipeline;
-use std::collections::BTreeMap;
 
 /// The kinds of work that the driver spends time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,16 +146,8 @@ fn check_pass(
     }
 }
 
-/// The result of a pipeline on a module.
-#[derive(Clone, Debug)]
-pub struct Optimized {
-    /// The module with the derived functions.
-    pub module: Module,
-    /// The log of each function that has a body.
-    pub logs: BTreeMap<Func, ActionLog>,
-}
-
-/// Runs a pipeline over every function of a module that has a body.
+/// Runs a pipeline over every function of a module that has a body, and returns the module with the
+/// derived functions.
 ///
 /// # Panics
 /// Like [`derive()`].
@@ -165,12 +156,10 @@ pub fn optimize(
     pipeline: &Pipeline,
     vigilance: Vigilance,
     observer: &mut dyn Observer,
-) -> Optimized {
-    let mut optimized = Optimized { module: module.clone(), logs: BTreeMap::new() };
+) -> Module {
+    let mut optimized = module.clone();
     for (func, base) in module.defined() {
-        let derived = derive(module, base, pipeline, vigilance, observer);
-        optimized.module.define(func, derived.function);
-        optimized.logs.insert(func, derived.log);
+        optimized.define(func, derive(module, base, pipeline, vigilance, observer).function);
     }
     optimized
 }
@@ -231,8 +220,7 @@ mod tests {
         let derived = derive(&module, base, &pipeline, Vigilance::On, &mut NoObserver);
         assert_eq!(check_replay(base, &derived.log, &derived.function), Ok(()));
         let optimized = optimize(&module, &pipeline, Vigilance::Off, &mut NoObserver);
-        let (func, made) = optimized.module.defined().next().expect("one function");
+        let (_, made) = optimized.defined().next().expect("one function");
         assert_eq!(made.inst_count(), derived.function.inst_count());
-        assert_eq!(optimized.logs[&func].len(), derived.log.len());
     }
 }

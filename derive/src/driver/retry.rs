@@ -101,9 +101,10 @@ pub(crate) fn numbers(given_up: &[GivenUp]) -> impl Iterator<Item = Range<u64>> 
 
 /// The work of the search for rewrites to give up.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Retried {
-    /// The rewrites that the version lacks, by number. Empty if no entry was dropped.
-    pub given_up: Vec<GivenUp>,
+pub struct Retried<G = Vec<GivenUp>> {
+    /// The rewrites that the version lacks, by number. Empty if no entry was dropped. Around an
+    /// inlining, those of the passes before it, and of the passes behind it.
+    pub given_up: G,
     /// The values of the base that count as used in the version, because a frame state alone names
     /// them ([`super::derive_with_states`]).
     pub kept: BTreeSet<Value>,

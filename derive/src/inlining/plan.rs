@@ -167,7 +167,7 @@ impl PassPlan {
     ) -> InlinedModule {
         let plan = match self {
             PassPlan::Passes(pipeline) => {
-                let module = crate::driver::optimize(module, pipeline, vigilance, observer).module;
+                let module = crate::driver::optimize(module, pipeline, vigilance, observer);
                 return InlinedModule { module, sites: ModuleSites::new() };
             }
             PassPlan::Inlining(plan) => plan,

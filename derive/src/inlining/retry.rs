@@ -8,7 +8,7 @@
 
 use super::row::InliningRow;
 use super::{CalleeLandings, InlinePlan, Inlined, inline_without};
-use crate::driver::{CheckCounts, GivenUp, Observer, Step, rewrites_to_omit};
+use crate::driver::{GivenUp, Observer, Retried, Step, rewrites_to_omit};
 use ir::{Func, Module};
 use std::ops::Range;
 
@@ -28,19 +28,9 @@ impl LeftOut {
     }
 }
 
-/// The work of the search for rewrites to give up around an inlining.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct InlinedRetry {
-    /// The rewrites given up: of the passes before the inlining, and of the passes behind it.
-    /// Actions are numbered in the log of their step.
-    pub given_up: [Vec<GivenUp>; 2],
-    /// The number of rewrites that the passes announced and that were left out.
-    pub refused: u64,
-    /// The verdicts without the retry. `None` if it is off, or if no entry was dropped.
-    pub without: Option<CheckCounts>,
-    /// The number of versions that the search made and judged.
-    pub probes: u64,
-}
+/// The work of the search for rewrites to give up around an inlining. Actions are numbered in the
+/// log of their step.
+pub type InlinedRetry = Retried<[Vec<GivenUp>; 2]>;
 
 impl InlinedRetry {
     /// The rewrites, by number.
@@ -74,7 +64,7 @@ pub(super) fn improved(
     let (given_up, probes) = found(module, func, plan, landings, drops);
     observer.begin(None);
     let without = Some(made.all_checked());
-    let retried = InlinedRetry { given_up, refused: 0, without, probes };
+    let retried = InlinedRetry { given_up, without, probes, ..InlinedRetry::default() };
     let left_out = retried.left_out();
     if !left_out.is_empty()
         && let Ok(better) = inline_without(module, func, plan, &left_out, landings, observer)

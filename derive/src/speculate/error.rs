@@ -103,7 +103,7 @@ pub(crate) fn check_all(
             return Err(SpeculateError::NotAvailable { assumption, value });
         }
         let ty = version.value_type(value);
-        let may_be_bits = !ty.is_ref() || reference::is_constant(module, ty, bits);
+        let may_be_bits = !ty.is_ref() || reference::is_constant(module.funcs.len(), ty, bits);
         if bits & !ty.mask() != 0 || !may_be_bits {
             return Err(SpeculateError::DoesNotFit { assumption, bits, ty });
         }

@@ -336,7 +336,8 @@ impl PlaceSearch<'_> {
     /// constant: any other profiled word is out of date.
     fn may_be(&self, value: Value, bits: u64) -> bool {
         let ty = self.base.value_type(value);
-        !is_nan(ty, bits) && (ty.is_number() || reference::is_constant(self.module, ty, bits))
+        !is_nan(ty, bits)
+            && (ty.is_number() || reference::is_constant(self.module.funcs.len(), ty, bits))
     }
 
     fn arguments(&self) -> Vec<Suggestion> {

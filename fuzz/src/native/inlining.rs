@@ -6,8 +6,8 @@
 //! loops of the interpreter at once. After an exit into several activations of the interpreter, the
 //! run then continues in native code in one activation, while the others wait.
 
+use super::bases::BaseTwins;
 use super::clock::Clock;
-use super::compare::{ended_alike, is_exhausted};
 use super::counting::CountingPolicy;
 use super::plan::config;
 use super::trial::Trial;
@@ -15,7 +15,6 @@ use crate::case::Case;
 use crate::figures::{Figures, InlinedFigures, NativeFigures};
 use crate::inlining::versions;
 use crate::oracle::FuzzFinding;
-use interp::{Machine, NoObserver, Options, Outcome, Program, TraceLevel};
 use ir::{Func, Inst, Opcode, Point};
 use jit::{Action, Condition, PointSpec, TransitionKind, Version, VersionSpec, Vm};
 use osier::inlining::Inlined;
@@ -107,11 +106,19 @@ fn run(trial: &mut Trial<'_>, made: &[(Func, Inlined)], by: Return) -> Result<()
         vm.set_tiering(Box::new(CountingPolicy::new(threshold)));
     }
     trial.figures.compile_time += (trial.clock)().saturating_sub(begun);
-    let options = Options { poison: true, track_memory: false, trace: TraceLevel::Digest };
-    let mut base = Machine::with_options(&Program::new(&module), case.hop_limits(), options)
-        .map_err(|error| error.to_string())?;
-    base.stress_collector(case.options.stress_gc);
-    let ended = runs(trial, &mut vm, &mut base, &leaving, &mut prng);
+    let mut arm = |_: &mut Vm, _: Func, _: usize| {
+        for one in &leaving {
+            for number in 0..one.points.len() {
+                match prng.chance(35) {
+                    true => one.version.arm(number),
+                    false => one.version.disarm(number),
+                }
+            }
+        }
+        Ok(())
+    };
+    let twins = BaseTwins::new(trial, &mut vm, "native code with exits")?;
+    let ended = twins.leaving_inlined_code().runs(trial, ROUNDS, &mut arm);
     count(&mut vm, &leaving, &mut trial.figures);
     ended
 }
@@ -185,84 +192,6 @@ fn compiled(
         }
     }
     Ok(leaving)
-}
-
-/// Runs the start function, then the entry function on every input, and compares each run with the
-/// run of the bases.
-fn runs(
-    trial: &mut Trial<'_>,
-    vm: &mut Vm,
-    base: &mut Machine,
-    leaving: &[LeavingVersion],
-    prng: &mut Prng,
-) -> Result<(), String> {
-    let case = trial.case;
-    let start = base.start_function().map(|start| (start, &[][..]));
-    let inputs = std::iter::repeat_n(&case.arguments, ROUNDS).flatten();
-    let calls = start.into_iter().chain(inputs.map(|args| (case.entry, &args[..])));
-    for (func, args) in calls {
-        for one in leaving {
-            for number in 0..one.points.len() {
-                match prng.chance(35) {
-                    true => one.version.arm(number),
-                    false => one.version.disarm(number),
-                }
-            }
-        }
-        trial.figures.runs += 1;
-        base.set_fuel(case.fuel);
-        let expected = base.invoke(func, args, &mut case.world.clone(), &mut NoObserver);
-        if is_exhausted(&expected) {
-            trial.figures.exhausted += 1;
-            return Ok(());
-        }
-        vm.machine_mut().set_fuel(u64::MAX / 4);
-        let found = match vm.invoke(func, args, &mut case.world.clone()) {
-            Ok(found) => found,
-            // Frames need more room than inlined code.
-            Err(jit::RunError::StackOverflow { .. }) => {
-                trial.figures.exhausted += 1;
-                return Ok(());
-            }
-            Err(error) => return Err(trial.described(vm, args, &error.to_string())),
-        };
-        if is_exhausted(&found) {
-            trial.figures.exhausted += 1;
-            return Ok(());
-        }
-        trial.figures.trapped += u64::from(expected.trap().is_some());
-        let native = EndedRun { machine: vm.machine(), outcome: &found };
-        if let Some(why) = native.difference(&EndedRun { machine: base, outcome: &expected }) {
-            return Err(trial.described(vm, args, &why));
-        }
-        if !matches!(expected, Outcome::Returned(_)) {
-            // A run that trapped has left the state that it had.
-            continue;
-        }
-    }
-    Ok(())
-}
-
-/// The end of a run, and the machine afterwards.
-struct EndedRun<'m> {
-    machine: &'m Machine,
-    outcome: &'m Outcome,
-}
-
-impl EndedRun<'_> {
-    /// The difference between this run of native code and a run of the bases.
-    fn difference(&self, base: &EndedRun<'_>) -> Option<String> {
-        if !ended_alike(self.outcome, base.outcome) {
-            return Some(format!(
-                "native code with exits ends with {}, the bases with {}",
-                self.outcome, base.outcome
-            ));
-        }
-        if self.machine.trace().outer_digest() != base.machine.trace().outer_digest() {
-            return Some("the outer effects differ".to_owned());
-        }
-        (!self.machine.same_memory(base.machine)).then(|| "memory or globals differ".to_owned())
-    }
 }
 
 /// Counts the exits, by the activations that they led to.

@@ -18,7 +18,7 @@
 //! opcode is therefore correct without any change here. `tests/tiers.rs` compares both tiers at
 //! every amount of fuel.
 //!
-//! The tier earns its code where a user waits. Without it, with [`applies`] false and nothing
+//! The tier earns its code where a user waits. Without it, with [`exec::applies`] false and nothing
 //! decoded for it, programs take this multiple of the processor time (`osier run --engine E PROGRAM
 //! -- SIZE` with programs of `judges/src/engines/programs.rs`, in turn with the tier, the least of
 //! nine runs each):
@@ -43,11 +43,8 @@
 mod coalesce;
 pub(super) mod code;
 pub(super) mod counted;
-mod decode;
-mod exec;
+pub(super) mod decode;
+pub(super) mod exec;
 mod frames;
 mod op;
 pub(super) mod poll;
-
-pub(super) use decode::decode;
-pub(super) use exec::{applies, leave, run, run_to_visit, show_top};

@@ -1,8 +1,8 @@
 //! Reading of the lines that declare memories, tables, globals, segments, imports and exports.
 
 use super::error::TextFault;
-use super::init::{InitItem, read_entry, read_init, read_place};
-use super::items::{BitsItem, ExternalKind, Item};
+use super::init::{read_entry, read_init, read_place};
+use super::items::{BitsItem, ExternalKind, InitItem, Item};
 use super::lex::{Cursor, Token};
 use super::read::{read_list, read_signature, read_type, read_u32, read_unsigned};
 use crate::effect::DeclaredEffect;

@@ -2,7 +2,7 @@
 
 use super::build::ModuleScope;
 use super::error::TextFault;
-use super::items::{BitsItem, SourceName};
+use super::items::{BitsItem, EntryItem, InitItem, InitOpItem};
 use super::lex::{Cursor, Token};
 use super::mentions::{write_bits, write_global};
 use super::read::{read_bits, read_list, read_literal, read_unsigned};
@@ -11,26 +11,6 @@ use crate::module::{ElementSegment, Module};
 use crate::reference;
 use crate::types::Type;
 use std::fmt::{self, Write};
-
-/// An entry of an element segment.
-#[derive(Debug)]
-pub(super) enum EntryItem<'a> {
-    Bits(BitsItem<'a>),
-    Global(SourceName<'a>),
-}
-
-/// The initial value of a global, or the place of a segment.
-#[derive(Debug)]
-pub(super) enum InitItem<'a> {
-    Bits(BitsItem<'a>),
-    Computed(Vec<InitOpItem<'a>>),
-}
-
-#[derive(Debug)]
-pub(super) enum InitOpItem<'a> {
-    Global(SourceName<'a>),
-    Op(InitOp),
-}
 
 /// Reads a literal of a type, or an expression: `(@base, 16, add)`.
 pub(super) fn read_init<'a>(cursor: &mut Cursor<'a>, ty: Type) -> Result<InitItem<'a>, TextFault> {

@@ -1,7 +1,7 @@
 //! The contents of the lines of a text, before name resolution.
 
-use super::init::{EntryItem, InitItem};
 use crate::effect::DeclaredEffect;
+use crate::init::InitOp;
 use crate::module::{ImportName, MemoryKind};
 use crate::opcode::Opcode;
 use crate::trap::TrapKind;
@@ -151,4 +151,24 @@ pub(super) enum ImmItem<'a> {
 pub(super) struct TargetItem<'a> {
     pub(super) block: SourceName<'a>,
     pub(super) args: Vec<SourceName<'a>>,
+}
+
+/// An entry of an element segment.
+#[derive(Debug)]
+pub(super) enum EntryItem<'a> {
+    Bits(BitsItem<'a>),
+    Global(SourceName<'a>),
+}
+
+/// The initial value of a global, or the place of a segment.
+#[derive(Debug)]
+pub(super) enum InitItem<'a> {
+    Bits(BitsItem<'a>),
+    Computed(Vec<InitOpItem<'a>>),
+}
+
+#[derive(Debug)]
+pub(super) enum InitOpItem<'a> {
+    Global(SourceName<'a>),
+    Op(InitOp),
 }

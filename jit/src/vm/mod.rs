@@ -37,7 +37,7 @@
 //! [`Tiering`] at which no frame returns to it, or after the run has ended.
 
 mod action;
-mod block;
+pub(crate) mod block;
 mod bound;
 mod call;
 mod callback;
@@ -70,6 +70,7 @@ mod view;
 mod watch;
 
 pub use action::{Action, CallsFrom, LinkError};
+use block::Current;
 pub use bound::BindError;
 pub use embedder::{
     Callback, CallbackEnd, DeoptFrame, Embedder, HandedActivation, HandedContent, HandedLocal, Slot,
@@ -84,7 +85,6 @@ pub use watch::{CountedPlace, VisitedPlace, Wake};
 use crate::direct::DirectFunction;
 use crate::engine::Engine;
 use crate::version::Version;
-pub(crate) use block::Current;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
 use ir::{Func, Function, Module, SupplyError};

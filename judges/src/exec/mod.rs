@@ -9,31 +9,10 @@ mod ours;
 mod wasmi;
 mod wasmtime;
 
-use crate::arguments::ExecArguments;
-use clap::ValueEnum;
+use crate::arguments::{ExecArguments, ExecEngine};
 use std::io::Write;
 use std::time::Instant;
 use wasm::wasi::{Process, Wasi};
-
-/// ExecEngine that runs the program
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-#[value(rename_all = "lowercase")]
-pub enum ExecEngine {
-    /// Osier's interpreter; only with --invoke, since `osier run` runs programs
-    Interp,
-    /// Osier's native code, compiled at the first call; only with --invoke
-    Jit,
-    /// Osier's tiers, with a second thread that compiles; only with --invoke
-    Tiered,
-    /// Osier's tiers, where the run waits for code; only with --invoke
-    Spot,
-    /// wasmtime with Cranelift
-    Wasmtime,
-    /// wasmtime with Winch
-    Winch,
-    /// wasmi
-    Wasmi,
-}
 
 /// An instance of a module in an engine.
 trait ProgramInstance {

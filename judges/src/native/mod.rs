@@ -148,8 +148,7 @@ fn measure(
 ) -> Result<Measured<NativeRow>, String> {
     let base = load(Format::Wasm, &subject.bytes).map_err(|e| e.in_file(&subject.name))?;
     let pipeline = passes::parse(&arguments.pipeline).map_err(|e| e.to_string())?;
-    let optimized =
-        Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver).module);
+    let optimized = Arc::new(optimize(&base, &pipeline, Vigilance::Off, &mut NoDriverObserver));
     let base = Arc::new(base);
     let mut row = NativeRow::default();
     for round in 0..arguments.corpus.runs {

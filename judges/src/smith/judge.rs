@@ -138,7 +138,7 @@ pub(super) fn judge_sample(
         }
     };
     let pipeline = passes::parse("O1").map_err(|e| e.to_string())?;
-    let optimized = optimize(&base, &pipeline, Vigilance::On, &mut NoObserver).module;
+    let optimized = optimize(&base, &pipeline, Vigilance::On, &mut NoObserver);
     let size = |module: &Module| module.defined().map(|(_, f)| f.inst_count() as u64).sum();
     let mut counts = SmithCounts {
         modules: 1,

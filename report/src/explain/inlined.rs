@@ -5,13 +5,13 @@
 
 use super::words::Told;
 use super::{
-    Found, InlinedPoint, NoSuchPoint, Question, Shown, absent, answers, because, rejected_text,
-    shown_code, shown_entry, shown_landing, why_obstacle, why_unreachable,
+    Found, InlinedPoint, NoSuchPoint, Question, Shown, absent, answered, answers, because,
+    shown_code, shown_entry, shown_landing, why_obstacle, why_unproved, why_unreachable,
 };
 use crate::blame::History;
 use crate::listing::NamedVersion;
 use crate::schema::{
-    ActivationPlace, ExplainedEntry, ExplainedWhy, PerLevel, PointAnswer, PointPlace, PointStatus,
+    ActivationPlace, ExplainedEntry, ExplainedWhy, PointAnswer, PointPlace, PointStatus,
 };
 use crate::source::{Lines, VersionLines};
 use check::FrameRefusal;
@@ -107,23 +107,14 @@ impl InlinedTeller<'_> {
                 (self.made.down.entry(point).map(|entry| self.down(entry)), self.code_of(point))
             }
         };
-        let (status, why, step) = match &entry {
-            Some(_) => (PointStatus::Entry, None, None),
-            None => {
-                let (status, why, step) = self.why(heading, point);
-                (status, Some(why), step)
-            }
-        };
         let from = self.shown(if heading == Side::Before { "base" } else { "opt" });
-        PointAnswer {
-            direction: heading.direction(),
-            status,
-            point: Some(from.place(point)),
-            entry,
-            why,
-            levels: PerLevel::default(),
-            inlined: Some(InlinedPoint { code_of, step }),
-        }
+        let mut step = None;
+        let answer = answered(heading, from.place(point), entry, || {
+            let (status, why, missing) = self.why(heading, point);
+            step = missing;
+            (status, why)
+        });
+        PointAnswer { inlined: Some(InlinedPoint { code_of, step }), ..answer }
     }
 
     fn absent(&self, heading: Side, asked: &str, elsewhere: Point) -> PointAnswer {
@@ -249,10 +240,7 @@ impl InlinedTeller<'_> {
             Why::Unproved(verdict) => (*verdict)?,
             Why::Refused(_) | Why::Frames(_) => return None,
         };
-        let blame = told.history.of_rejected(point, &verdict);
-        let text = verdict.finding().map_or(String::new(), |finding| rejected_text(finding.check));
-        let why = because(told, UNPROVED, text, blame);
-        let why = ExplainedWhy { verdict: Some(verdict.to_string()), ..why };
+        let why = why_unproved(told, point, &verdict);
         Some((PointStatus::Unproved, why, Some(step)))
     }
 

@@ -32,7 +32,7 @@ use crate::schema::{
 };
 use crate::source::Lines;
 use crate::table::shortened;
-use check::verdict::Check;
+use check::verdict::{Check, Verdict};
 use derive::driver::{Derived, Proved};
 use derive::driver::{UNPROVED, Why};
 use difference::Differences;
@@ -271,28 +271,14 @@ impl Teller<'_, '_> {
     fn answer(&self, point: Point) -> PointAnswer {
         let entry =
             self.entry(point, self.index.level).map(|(level, entry)| self.moved(level, entry));
-        let (status, why) = match &entry {
-            Some(_) => (PointStatus::Entry, None),
-            None => {
-                let (status, why) = self.why(point);
-                (status, Some(why))
-            }
-        };
+        let answer = answered(self.heading, self.from.place(point), entry, || self.why(point));
         let mut levels = PerLevel::default();
-        if status != PointStatus::Unreachable {
+        if answer.status != PointStatus::Unreachable {
             for (level, _) in &self.index.certified.levels {
                 levels.set(place(*level), self.entry(point, *level).is_some());
             }
         }
-        PointAnswer {
-            direction: self.heading.direction(),
-            status,
-            point: Some(self.from.place(point)),
-            entry,
-            why,
-            levels,
-            inlined: None,
-        }
+        PointAnswer { levels, ..answer }
     }
 
     fn moved(&self, level: Level, entry: &Entry) -> ExplainedEntry {
@@ -313,20 +299,35 @@ impl Teller<'_, '_> {
             let finding = verdict.finding().expect("what is rejected failed a check");
             let unproved = self.index.certified.unproved.iter().find(|u| u.finding == finding);
             let unproved = unproved.map(|unproved| self.index.differences().told(unproved));
-            let blame = self.told.history.of_rejected(point, &verdict);
-            let text = rejected_text(finding.check);
-            let mut why = because(self.told, UNPROVED, text, blame);
+            let mut why = why_unproved(self.told, point, &verdict);
             if let Some(unproved) = &unproved {
                 why.blame = unproved.blame.clone();
             }
-            let verdict = Some(verdict.to_string());
-            return (PointStatus::Unproved, ExplainedWhy { verdict, unproved, ..why });
+            return (PointStatus::Unproved, ExplainedWhy { unproved, ..why });
         }
         (
             PointStatus::Unreachable,
             why_unreachable(self.told, self.from, point, self.index.graph(self.heading)),
         )
     }
+}
+
+/// The answer for a point of the source version. `why` explains a point without an entry.
+fn answered(
+    heading: Side,
+    point: PointPlace,
+    entry: Option<ExplainedEntry>,
+    why: impl FnOnce() -> (PointStatus, ExplainedWhy),
+) -> PointAnswer {
+    let (status, why) = match &entry {
+        Some(_) => (PointStatus::Entry, None),
+        None => {
+            let (status, why) = why();
+            (status, Some(why))
+        }
+    };
+    let (direction, point, levels) = (heading.direction(), Some(point), PerLevel::default());
+    PointAnswer { direction, status, point, entry, why, levels, inlined: None }
 }
 
 /// The answer for a point of the target version that the source version lacks.
@@ -371,6 +372,13 @@ fn why_obstacle(told: &Told<'_>, [from, to]: [Shown<'_>; 2], obstacle: &Obstacle
         trap: obstacle.inst.map(|inst| home(inst).place(Point::before(inst))),
         ..because(told, name, text, obstacle.blame.map(|blame| blame.action))
     }
+}
+
+/// Why a point has no entry whose entry the checker did not accept.
+fn why_unproved(told: &Told<'_>, point: Point, verdict: &Verdict) -> ExplainedWhy {
+    let text = verdict.finding().map_or(String::new(), |finding| rejected_text(finding.check));
+    let blame = told.history.of_rejected(point, verdict);
+    ExplainedWhy { verdict: Some(verdict.to_string()), ..because(told, UNPROVED, text, blame) }
 }
 
 /// Why the checker did not accept an entry, in words.

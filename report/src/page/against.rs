@@ -1,10 +1,10 @@
 //! The changes since an older report.
 
 use super::names::{address, shown, shown_name};
+use crate::rows::percent;
 use crate::schema::{
     Change, ComparedDirection, ComparedFunction, Comparison, FunctionFate, LEVELS,
 };
-use crate::text::percent;
 use maud::{Markup, html};
 
 /// The most functions and causes that the page lists; JSON has all.

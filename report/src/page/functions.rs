@@ -1,136 +1,98 @@
 //! The table of the functions.
 
 use super::names::{address, shown_name};
+use crate::rows::{NO_FIGURE, percent};
 use crate::schema::{DirectionFigures, FunctionReport, Report};
 use crate::table::grouped;
-use crate::text::{NO_FIGURE, percent};
 use maud::{Markup, html};
 
-/// A column: its heading, its meaning, and the figure of a function. A figure has the number by
-/// which the column sorts, and the text that the reader sees.
+/// A figure: the number by which its column sorts, and the text that the reader sees.
+type Figure = (Option<f64>, String);
+
+/// The figure of a function at a level.
+type FigureOf = Box<dyn Fn(&FunctionReport, usize) -> Figure>;
+
+/// A column: its heading, its meaning, and the figure of a function.
 struct FunctionColumn {
     heading: &'static str,
-    meaning: &'static str,
-    figure: fn(&FunctionReport, usize) -> (Option<f64>, String),
+    meaning: String,
+    figure: FigureOf,
     group: Group,
     /// Whether the column needs a profile.
     dynamic: bool,
 }
 
-const COLUMNS: [FunctionColumn; 16] = [
-    FunctionColumn {
-        heading: "base",
-        meaning: "instructions of the base",
-        figure: |f, _| whole(f.base.instructions),
-        group: Group::Size,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "opt",
-        meaning: "instructions of the optimized version",
-        figure: |f, _| whole(f.opt.instructions),
-        group: Group::Size,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "calls",
-        meaning: "calls in the profile",
-        figure: |f, _| f.visits.map_or((None, NO_FIGURE.to_owned()), whole),
-        group: Group::Calls,
-        dynamic: true,
-    },
-    FunctionColumn {
-        heading: "%",
-        meaning: "points of the base with an entry, in percent",
-        figure: |f, level| share(f.forward.share(level)),
-        group: Group::Forward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "ran %",
-        meaning: "the same, each point counted as often as it ran",
-        figure: |f, level| share(f.forward.dynamic_share(level)),
-        group: Group::Forward,
-        dynamic: true,
-    },
-    FunctionColumn {
-        heading: "lost",
-        meaning: "points of the base without an entry",
-        figure: |f, _| whole(lost(&f.forward)),
-        group: Group::Forward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "ran, lost",
-        meaning: "visits of points of the base without an entry",
-        figure: |f, _| lost_visits(&f.forward).map_or((None, NO_FIGURE.to_owned()), whole),
-        group: Group::Forward,
-        dynamic: true,
-    },
-    FunctionColumn {
-        heading: "steps",
-        meaning: "operations and copies of an entry from base to opt, mean",
-        figure: |f, level| decimal(f.forward.chi.get(level).and_then(|s| s.mean())),
-        group: Group::Forward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "kept",
-        meaning: "values that an entry from base to opt keeps, mean",
-        figure: |f, level| decimal(f.forward.kept.get(level).and_then(|s| s.mean())),
-        group: Group::Forward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "%",
-        meaning: "points of the optimized version with an entry, in percent",
-        figure: |f, level| share(f.backward.share(level)),
-        group: Group::Backward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "ran %",
-        meaning: "the same, each point counted as often as it ran",
-        figure: |f, level| share(f.backward.dynamic_share(level)),
-        group: Group::Backward,
-        dynamic: true,
-    },
-    FunctionColumn {
-        heading: "lost",
-        meaning: "points of the optimized version without an entry",
-        figure: |f, _| whole(lost(&f.backward)),
-        group: Group::Backward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "ran, lost",
-        meaning: "visits of points of the optimized version without an entry",
-        figure: |f, _| lost_visits(&f.backward).map_or((None, NO_FIGURE.to_owned()), whole),
-        group: Group::Backward,
-        dynamic: true,
-    },
-    FunctionColumn {
-        heading: "steps",
-        meaning: "operations and copies of an entry from opt to base, mean",
-        figure: |f, level| decimal(f.backward.chi.get(level).and_then(|s| s.mean())),
-        group: Group::Backward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "kept",
-        meaning: "values that an entry from opt to base keeps, mean",
-        figure: |f, level| decimal(f.backward.kept.get(level).and_then(|s| s.mean())),
-        group: Group::Backward,
-        dynamic: false,
-    },
-    FunctionColumn {
-        heading: "dropped",
-        meaning: "entries that the checker did not accept, all levels",
-        figure: |f, _| whole(f.checked.all_dropped()),
-        group: Group::Checked,
-        dynamic: false,
-    },
-];
+impl FunctionColumn {
+    fn new(
+        group: Group,
+        heading: &'static str,
+        meaning: &str,
+        figure: impl Fn(&FunctionReport, usize) -> Figure + 'static,
+    ) -> FunctionColumn {
+        let (meaning, figure) = (meaning.to_owned(), Box::new(figure));
+        FunctionColumn { heading, meaning, figure, group, dynamic: false }
+    }
+
+    /// The same column, which needs a profile.
+    fn ran(self) -> FunctionColumn {
+        FunctionColumn { dynamic: true, ..self }
+    }
+}
+
+/// All columns, in order.
+fn columns() -> Vec<FunctionColumn> {
+    let new = |group, heading, meaning: &str, figure: fn(&FunctionReport, usize) -> Figure| {
+        FunctionColumn::new(group, heading, meaning, figure)
+    };
+    let mut all = vec![
+        new(Group::Size, "base", "instructions of the base", |f, _| whole(f.base.instructions)),
+        new(Group::Size, "opt", "instructions of the optimized version", |f, _| {
+            whole(f.opt.instructions)
+        }),
+        new(Group::Calls, "calls", "calls in the profile", |f, _| maybe(f.visits)).ran(),
+    ];
+    all.extend(direction_columns(Group::Forward, "base", "base to opt", |f| &f.forward));
+    all.extend(direction_columns(Group::Backward, "optimized version", "opt to base", |f| {
+        &f.backward
+    }));
+    let dropped = "entries that the checker did not accept, all levels";
+    all.push(new(Group::Checked, "dropped", dropped, |f, _| whole(f.checked.all_dropped())));
+    all
+}
+
+/// The columns of one direction, from points of the version `from`.
+fn direction_columns(
+    group: Group,
+    from: &str,
+    way: &str,
+    of: fn(&FunctionReport) -> &DirectionFigures,
+) -> [FunctionColumn; 6] {
+    let new = |heading, meaning: &str, figure: fn(&DirectionFigures, usize) -> Figure| {
+        FunctionColumn::new(group, heading, meaning, move |f, level| figure(of(f), level))
+    };
+    [
+        new("%", &format!("points of the {from} with an entry, in percent"), |side, level| {
+            share(side.share(level))
+        }),
+        new("ran %", "the same, each point counted as often as it ran", |side, level| {
+            share(side.dynamic_share(level))
+        })
+        .ran(),
+        new("lost", &format!("points of the {from} without an entry"), |side, _| whole(lost(side))),
+        new("ran, lost", &format!("visits of points of the {from} without an entry"), |side, _| {
+            maybe(lost_visits(side))
+        })
+        .ran(),
+        new(
+            "steps",
+            &format!("operations and copies of an entry from {way}, mean"),
+            |side, level| decimal(side.chi.get(level).and_then(|s| s.mean())),
+        ),
+        new("kept", &format!("values that an entry from {way} keeps, mean"), |side, level| {
+            decimal(side.kept.get(level).and_then(|s| s.mean()))
+        }),
+    ]
+}
 
 /// The subject of the columns under a common heading.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -161,8 +123,8 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     // A reader of the page asks first which function loses most.
     changed.sort_by_key(|(_, f)| std::cmp::Reverse((losses(f), f.base.instructions)));
     let unchanged = report.totals.functions.unchanged;
-    let columns: Vec<&FunctionColumn> =
-        COLUMNS.iter().filter(|column| report.profile.is_some() || !column.dynamic).collect();
+    let mut columns = columns();
+    columns.retain(|column| report.profile.is_some() || !column.dynamic);
     let id = |name: &str| match pipeline {
         0 => name.to_owned(),
         other => format!("{name}-{other}"),
@@ -199,7 +161,7 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
 }
 
 /// The headings: groups over several columns, then the columns by which the table sorts.
-fn head(columns: &[&FunctionColumn]) -> Markup {
+fn head(columns: &[FunctionColumn]) -> Markup {
     html! {
         tr {
             td {}
@@ -213,7 +175,7 @@ fn head(columns: &[&FunctionColumn]) -> Markup {
         }
         tr {
             (heading("function", "the name of the function", "text"))
-            @for column in columns { (heading(column.heading, column.meaning, "number")) }
+            @for column in columns { (heading(column.heading, &column.meaning, "number")) }
             (heading("blamed pass", "the pass to blame for most points without an entry", "text"))
         }
     }
@@ -232,7 +194,7 @@ fn row(
     pipeline: usize,
     function: &FunctionReport,
     level: usize,
-    columns: &[&FunctionColumn],
+    columns: &[FunctionColumn],
 ) -> Markup {
     let name = shown_name(&function.name);
     html! {
@@ -274,14 +236,18 @@ fn lost(direction: &DirectionFigures) -> u64 {
     direction.causes.total()
 }
 
-fn whole(number: u64) -> (Option<f64>, String) {
+fn whole(number: u64) -> Figure {
     (Some(number as f64), grouped(number).replace(' ', "\u{a0}"))
 }
 
-fn share(share: Option<f64>) -> (Option<f64>, String) {
+fn maybe(number: Option<u64>) -> Figure {
+    number.map_or((None, NO_FIGURE.to_owned()), whole)
+}
+
+fn share(share: Option<f64>) -> Figure {
     (share, percent(share))
 }
 
-fn decimal(number: Option<f64>) -> (Option<f64>, String) {
+fn decimal(number: Option<f64>) -> Figure {
     (number, number.map_or(NO_FIGURE.to_owned(), |number| format!("{number:.1}")))
 }

@@ -15,9 +15,10 @@ mod view;
 
 pub use view::FunctionPage;
 
+use super::rows::percent;
 use super::table::grouped;
 use super::tables::TableReport;
-use super::text::{percent, sections};
+use super::text::sections;
 use crate::schema::{DirectionFigures, LEVELS, Report};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -5,7 +5,7 @@ use super::Forgery;
 use super::copies::ORIGINALS;
 use super::hand::parsed;
 use osier::driver::NoObserver;
-use osier::exchange::{self, ExportedCopy, InlinedVerdicts, WrittenCopy, recheck_copy};
+use osier::exchange::{self, ExportedCopy, Rechecked, WrittenCopy, recheck_copy};
 use osier::inlining::inline;
 use osier::inlining::{CalleeLandings, InlinePlan, LeftOut};
 use osier::ir::{Func, Function, Inst, Module, Opcode, Point, Type};
@@ -69,7 +69,7 @@ impl Records {
         Records { copy: copy.expect("of these versions"), module, func, versions }
     }
 
-    fn verdicts(self) -> InlinedVerdicts {
+    fn verdicts(self) -> Rechecked {
         let Records { module, func, versions, copy } = self;
         let landings = CalleeLandings::new(&module, &InlinePlan::o3());
         let versions = versions.each_ref();
