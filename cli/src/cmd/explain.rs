@@ -55,8 +55,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     func: String,
     /// The point: a place as `osier opt --emit listing` shows it (body:4), an instruction (inst9),
-    /// a value (%x: the point before its definition), or a block (body: its start); names belong to
-    /// the source version
+    /// a value (%x: the point before its definition), a block (body: its start), or with debug info
+    /// a line (prog.c:41: the first point of it); names belong to the source version
     #[arg(long, value_name = "P")]
     point: String,
     /// Explain instead the assumptions that this profile (osier run --profile) suggests at the

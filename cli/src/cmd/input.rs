@@ -133,10 +133,39 @@ fn read_module<T>(
 ) -> Result<(String, T), CommandFailure> {
     let Input { name, bytes } = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
-    match load(Format::of(extension, &bytes), &bytes, limits) {
+    let format = Format::of(extension, &bytes);
+    match load(format, &bytes, limits) {
         Ok(loaded) => Ok((name, loaded)),
+        Err(error) if format == Format::Oir && extension != Some("oir") => {
+            let first = error.in_file(&name).lines().next().unwrap_or_default().to_owned();
+            Err(CommandFailure::Input(format!("{}\n{first}", guessed(&name, &bytes))))
+        }
         Err(error) => Err(CommandFailure::Input(error.in_file(&name))),
     }
+}
+
+/// The message for a file that was read as the text form only because it looks like nothing else.
+fn guessed(name: &str, bytes: &[u8]) -> String {
+    let begins = [
+        (&b"\x7fELF"[..], "an ELF file; compile the source for WebAssembly"),
+        (b"MZ", "a program for Windows; compile the source for WebAssembly"),
+        (b"!<arch>", "an archive; link its members into a module"),
+        (b"BC\xc0\xde", "LLVM bitcode; compile it for WebAssembly"),
+        (b"<", "HTML or XML"),
+        (b"{", "JSON"),
+    ];
+    let begins = begins.iter().find(|(start, _)| bytes.trim_ascii_start().starts_with(start));
+    let source = ["c", "cc", "cpp", "cxx", "rs", "zig", "go"]
+        .iter()
+        .any(|extension| name.rsplit_once('.').is_some_and(|(_, e)| e == *extension));
+    let what = match (begins, source) {
+        (Some((_, what)), _) => format!(": it begins like {what}"),
+        (None, true) => ": compile the source, for example \
+                         `clang --target=wasm32-wasi -O1 -g -o prog.wasm prog.c`"
+            .to_owned(),
+        (None, false) => String::new(),
+    };
+    format!("{name} is not a module{what}. Its format was guessed as the text form:")
 }
 
 /// A module and the name of its input.

@@ -84,7 +84,7 @@ pub(super) fn named<'m>(
     let func = module
         .func_named(name)
         .or_else(|| module.lookup(name))
-        .ok_or_else(|| CommandFailure::input(format!("no function {name:?}")))?;
+        .ok_or_else(|| CommandFailure::input(unknown(module, name)))?;
     let body = module.body(func).ok_or_else(|| {
         let why = match module.awaits_body(func) {
             true => "is left out, or its body comes later",
@@ -93,4 +93,15 @@ pub(super) fn named<'m>(
         CommandFailure::input(format!("function {name:?} {why}"))
     })?;
     Ok((func, body))
+}
+
+/// The message for a function that the module lacks: names like it, or else some of its functions.
+fn unknown(module: &Module, name: &str) -> String {
+    let names: Vec<String> = module.defined().map(|(_, body)| body.name().to_owned()).collect();
+    let alike = osier::explain::alike(names.clone(), name);
+    match (alike.is_empty(), names.is_empty()) {
+        (false, _) => format!("no function {name:?}; did you mean {}?", some(&alike, alike.len())),
+        (_, true) => format!("no function {name:?}: the module defines none"),
+        _ => format!("no function {name:?}; the module has {}", some(&names, names.len())),
+    }
 }

@@ -35,6 +35,38 @@ fn unreadable_inputs_are_named() {
     }
 }
 
+/// A file of an unknown name is read as the text form. The message says so, and names no more than
+/// the first fault: the others say nothing.
+#[test]
+fn a_file_of_another_kind_is_named_as_such() {
+    let folder = scratch();
+    for (name, contents, expected) in [
+        ("prog.c", "int main(void) {\n  return 0;\n}\n", "compile the source"),
+        ("prog", "\x7fELF\x02\x01", "an ELF file"),
+        ("page.html", "<!doctype html>\n<p>\n", "HTML"),
+        ("report.json", "{\n  \"schema\": 2\n}\n", "JSON"),
+    ] {
+        let path = file(&folder, name, contents);
+        let ended = osier(&["report", &path]).with_status(2);
+        assert!(ended.stderr.contains("is not a module: "), "{}", ended.stderr);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        assert!(ended.stderr.lines().count() <= 2, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_function_that_the_module_lacks_is_answered_with_names_like_it() {
+    let sort = kernel("sort", "");
+    let ended = osier(&["report", &sort, "--func", "quick_srot"]).with_status(2);
+    assert!(ended.stderr.contains("no function \"quick_srot\"; "), "{}", ended.stderr);
+    let known = osier(&["opt", &sort, "--emit", "listing"]).with_status(0).stdout;
+    let name = known.split('@').nth(1).and_then(|rest| rest.split(['(', ' ', ':']).next());
+    let name = name.expect("a function in the listing");
+    let ended = osier(&["report", &sort, "--func", &format!("{name}_")]).with_status(2);
+    assert!(ended.stderr.contains("did you mean \""), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("\"{name}\"")), "{}", ended.stderr);
+}
+
 /// What does not run a module leaves out the functions that use what is not supported. A run
 /// refuses the module.
 #[test]

@@ -24,6 +24,15 @@ fn explain_names_lines_in_text_and_json() {
 }
 
 #[test]
+fn a_point_can_be_named_by_its_line() {
+    let of = |point: &str| osier(&["explain", SPANS, "--func", "fill", "--point", point]);
+    let named = of("spans.h:3").with_status(0).stdout;
+    assert!(named.contains(" at spans.h:3:"), "{named}");
+    let absent = of("spans.h:3000").with_status(2).stderr;
+    assert!(absent.contains("no point \"spans.h:3000\" in either version"), "{absent}");
+}
+
+#[test]
 fn modules_without_debug_info_have_no_lines() {
     let path = kernel("sieve", "");
     let args = ["explain", &path, "--func", "sieve", "--point", "inst0", "--format", "json"];

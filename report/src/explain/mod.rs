@@ -18,6 +18,7 @@ mod words;
 pub use assumption::{AssumptionError, AssumptionQuestion, assumption_text, explain_assumption};
 pub use difference::unproved;
 pub use inlined::explain_inlined;
+pub use point::alike;
 pub use tested::test_blame;
 pub use text::text;
 pub(crate) use text::unproved_text;
@@ -75,7 +76,8 @@ pub struct Question<'a> {
     /// - `body:4`, a place in a listing,
     /// - `inst9`, an instruction,
     /// - `%x`, the point before the definition of a value,
-    /// - `body`, the start of a block.
+    /// - `body`, the start of a block,
+    /// - `prog.c:41`, the first point that comes from this line, if the lines are known.
     pub point: &'a str,
     /// The directions to answer for, in this order.
     pub headings: &'a [Side],

@@ -2,10 +2,12 @@
 //!
 //! `body:4` is a place as listings show it, and `inst9` is an instruction. `%x` is the point before
 //! the definition of a value, or the start of the block whose parameter it is. `body` is the start
-//! of a block. A point copied from a listing, `body:4 inst9`, is also accepted.
+//! of a block. A point copied from a listing, `body:4 inst9`, is also accepted. If the lines of the
+//! source are known, `prog.c:41` is the first point of the version that comes from this line.
 
 use crate::listing::NamedVersion;
 use ir::{Inst, Point, Value, ValueDef};
+use std::path::Path;
 
 /// Names longer than this are not compared with the text: nobody types them.
 const MAX_COMPARED: usize = 64;
@@ -40,11 +42,25 @@ fn find_exactly(version: &NamedVersion<'_>, text: &str) -> Option<Point> {
     if let Some((block, index)) = text.rsplit_once(':')
         && let Ok(index) = index.parse::<usize>()
     {
-        let block = version.version.blocks().find(|b| version.text.block(*b) == block)?;
-        return version.version.block_insts(block).nth(index).map(Point::before);
+        let named = version.version.blocks().find(|b| version.text.block(*b) == block);
+        return match named {
+            Some(named) => version.version.block_insts(named).nth(index).map(Point::before),
+            None => at_line(version, block, index),
+        };
     }
     let block = version.version.blocks().find(|b| version.text.block(*b) == text)?;
     Some(Point::before(version.version.first_inst(block)))
+}
+
+/// The first point that comes from a line of a file of the source. The file may lack its folders.
+fn at_line(version: &NamedVersion<'_>, file: &str, line: usize) -> Option<Point> {
+    let comes = |inst: &Inst| {
+        version.line(Point::before(*inst)).is_some_and(|known| {
+            known.line as usize == line && Path::new(&known.file).ends_with(file)
+        })
+    };
+    let f = version.version;
+    f.blocks().flat_map(|block| f.block_insts(block)).find(comes).map(Point::before)
 }
 
 /// The point before the instruction that a text such as `inst9` denotes, if the version has it.
@@ -100,7 +116,7 @@ pub(super) fn near(versions: &[&NamedVersion<'_>], text: &str) -> String {
         );
     }
     match alike(names, text).as_slice() {
-        [] => "write a point as `block:index`, `block`, `inst9` or `%value`; `osier opt --emit listing` shows all"
+        [] => "write a point as `block:index`, `block`, `inst9`, `%value` or `file.c:line`; `osier opt --emit listing` shows all"
             .to_owned(),
         names => format!("did you mean {}?", names.join(", ")),
     }
@@ -126,8 +142,8 @@ fn near_instructions(versions: &[&NamedVersion<'_>], number: u32) -> String {
     format!("the nearest are {}", names.join(", "))
 }
 
-/// The names most similar to a text, best first.
-fn alike(names: Vec<String>, text: &str) -> Vec<String> {
+/// The names most similar to a text, at most five, best first. Cost: linear in the names.
+pub fn alike(names: Vec<String>, text: &str) -> Vec<String> {
     let bare = |name: &str| name.trim_start_matches('%').to_lowercase();
     let wanted: String = bare(text).chars().take(MAX_COMPARED).collect();
     let mut scored: Vec<(f64, String)> = names

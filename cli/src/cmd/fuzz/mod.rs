@@ -42,7 +42,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     case_time: Option<u32>,
     /// Longest time for judging failing programs again and reducing the first
-    #[arg(long, value_name = "SECONDS", default_value_t = REDUCE_SECONDS)]
+    #[arg(help_heading = "Failures", long, value_name = "SECONDS", default_value_t = REDUCE_SECONDS)]
     reduce_time: u32,
     /// Stop after this many generated programs [default: 1000 when no limit is given]
     #[arg(long, value_name = "N")]
@@ -54,58 +54,58 @@ pub(super) struct Args {
     #[arg(long, value_name = "S", default_value_t = CampaignOptions::default().seed)]
     seed: u64,
     /// Approximate number of instructions of a generated program's main function
-    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().size, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(help_heading = "Programs", long, value_name = "N", default_value_t = CampaignOptions::default().size, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     size: u32,
     /// Number of argument lists to run each generated program with
-    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(help_heading = "Programs", long, value_name = "N", default_value_t = CampaignOptions::default().inputs, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     inputs: u32,
     #[command(flatten)]
     jobs: Jobs,
     /// A pipeline, or passes separated by commas; several take turns [default: named, shuffled and
     /// random ones]
-    #[arg(long, value_name = "P", value_parser = passes::parse)]
+    #[arg(help_heading = "Versions", long, value_name = "P", value_parser = passes::parse)]
     pipeline: Vec<Pipeline>,
     /// Put the passes of every pipeline in a random order
-    #[arg(long)]
+    #[arg(help_heading = "Versions", long)]
     shuffle: bool,
     /// The level of the mappings; several take turns [default: mostly avail]
-    #[arg(long, value_name = "L", value_parser = level::parser())]
+    #[arg(help_heading = "Versions", long, value_name = "L", value_parser = level::parser())]
     level: Vec<Level>,
     /// Number of versions of each program, 2 to 6 [default: mostly 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(fuzz::MAX_VERSIONS)))]
+    #[arg(help_heading = "Versions", long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(fuzz::MAX_VERSIONS)))]
     versions: Option<u32>,
     /// Transitions per run and direction after which the run continues to its end (--engine interp)
-    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().going_on)]
+    #[arg(help_heading = "Oracles", long, value_name = "N", default_value_t = CampaignOptions::default().going_on)]
     going_on: u32,
     /// Make and check no certificates (--engine interp)
-    #[arg(long)]
+    #[arg(help_heading = "Oracles", long)]
     no_certificates: bool,
     /// Chains of random transitions among all versions, for each argument list (--engine interp)
-    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().chains)]
+    #[arg(help_heading = "Oracles", long, value_name = "N", default_value_t = CampaignOptions::default().chains)]
     chains: u32,
     /// Most assumptions of a speculative version of a function; 0 for no such versions
-    #[arg(long, value_name = "N", default_value_t = CampaignOptions::default().assumptions)]
+    #[arg(help_heading = "Oracles", long, value_name = "N", default_value_t = CampaignOptions::default().assumptions)]
     assumptions: u32,
     /// Judge speculative versions alone
-    #[arg(long)]
+    #[arg(help_heading = "Oracles", long)]
     only_speculation: bool,
     /// Make and judge no versions with inlined code
-    #[arg(long)]
+    #[arg(help_heading = "Oracles", long)]
     no_inlining: bool,
     /// Judge versions with inlined code alone
-    #[arg(long, conflicts_with_all = ["only_speculation", "no_inlining"])]
+    #[arg(help_heading = "Oracles", long, conflicts_with_all = ["only_speculation", "no_inlining"])]
     only_inlining: bool,
     /// Compare states at assumptions alone (--engine interp)
-    #[arg(long, requires = "only_speculation")]
+    #[arg(help_heading = "Oracles", long, requires = "only_speculation")]
     only_exits: bool,
     /// Generate references, and move them at every call of the host
-    #[arg(long)]
+    #[arg(help_heading = "Programs", long)]
     stress_gc: bool,
     /// Generate host memories, which have 64-bit addresses
-    #[arg(long)]
+    #[arg(help_heading = "Programs", long)]
     host_memory: bool,
     /// Generate calls of imported functions with declared effects
-    #[arg(long)]
+    #[arg(help_heading = "Programs", long)]
     declared_calls: bool,
     #[command(flatten)]
     stress: StressArgs,
@@ -116,7 +116,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     smith: Option<u64>,
     /// File that WebAssembly programs read as their standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Programs", long, value_name = "FILE")]
     stdin: Option<PathBuf>,
     /// Format of the figures; osier_fuzz::FuzzReport documents the keys of JSON
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
@@ -125,14 +125,14 @@ pub(super) struct Args {
     #[arg(long)]
     floors: bool,
     /// Print the first failing program as it is, without reducing it
-    #[arg(long)]
+    #[arg(help_heading = "Failures", long)]
     no_reduce: bool,
     /// Engine that makes the transitions
     #[arg(long, value_enum, default_value_t = FuzzEngine::Interp)]
     engine: FuzzEngine,
     /// NaNs that arithmetic gives: the canonical NaN, or the processor's; with the latter, programs
     /// observe no NaN, and comparisons ignore the bits of NaNs (--engine jit) [default: canonical]
-    #[arg(long, value_enum)]
+    #[arg(help_heading = "Oracles", long, value_enum)]
     nans: Option<NansOption>,
     /// Judge only these cases and write lines for the parent process
     #[arg(long, hide = true)]
@@ -179,16 +179,16 @@ impl SourceKind {
 #[derive(Debug, clap::Args)]
 struct StressArgs {
     /// Run everything again with a transition at every N-th visit of a mapped point
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = "Transitions by force", long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     osr_every: Option<u64>,
     /// Run everything again with a transition at every visit of the K-th mapped point
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = "Transitions by force", long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     osr_at_static: Option<u64>,
     /// Run everything again with a transition at the K-th visit of a mapped point
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(help_heading = "Transitions by force", long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..))]
     osr_at_dynamic: Option<u64>,
     /// Start the counting for --osr-every at a random visit in each run
-    #[arg(long, value_name = "S")]
+    #[arg(help_heading = "Transitions by force", long, value_name = "S")]
     stress_seed: Option<u64>,
 }
 
