@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
+use super::activation::Activation;
 #[cfg(test)]
 pub(crate) use super::activation::EntryState;
 use super::traps::CaughtTrap;
@@ -67,15 +68,45 @@ pub(crate) unsafe fn enter(
         // outlive the call. The activation names this context, so a trap during the call finds the
         // exception edge.
         let raised = unsafe { trampoline(context, code, values.as_mut_ptr()) };
-        if raised == 0 {
-            return Ok(());
-        }
-        match (activation.panic.take(), activation.trap.take()) {
-            (Some(payload), _) => Err(NativeStop::Panic(payload)),
-            (None, Some(trap)) => Err(NativeStop::Trap(trap)),
-            (None, None) => Err(NativeStop::Helper),
-        }
+        if raised == 0 { Ok(()) } else { Err(stop_of(activation)) }
     })
+}
+
+/// The reason why native code has jumped to the exception edge of an activation.
+fn stop_of(activation: &Activation) -> NativeStop {
+    match (activation.panic.take(), activation.trap.take()) {
+        (Some(payload), _) => NativeStop::Panic(payload),
+        (None, Some(trap)) => NativeStop::Trap(trap),
+        (None, None) => NativeStop::Helper,
+    }
+}
+
+/// An activation that several entries with one context use, one after the other.
+pub(crate) struct SharedActivation<'a>(&'a Activation);
+
+impl SharedActivation<'_> {
+    /// Runs `entry`, which enters native code through a typed trampoline
+    /// ([`super::trampoline::build_typed`]) and does not unwind.
+    ///
+    /// The activation is the innermost one of this thread for this time alone: between two entries,
+    /// the thread may enter native code of other contexts.
+    #[inline]
+    pub(crate) fn within<R>(&self, entry: impl FnOnce() -> R) -> R {
+        let before = activation::exchange(self.0);
+        let result = entry();
+        activation::exchange(before);
+        result
+    }
+
+    /// The reason why the last entry has ended without a return.
+    pub(crate) fn stop(&self) -> NativeStop {
+        stop_of(self.0)
+    }
+}
+
+/// Runs `body` with an activation for entries with a context.
+pub(crate) fn with_shared<R>(context: *mut u8, body: impl FnOnce(&SharedActivation<'_>) -> R) -> R {
+    body(&SharedActivation(&Activation::of(context.cast_const().cast())))
 }
 
 /// The address of the function that jumps to the exception edge of the innermost entry. Native code

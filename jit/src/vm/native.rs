@@ -269,9 +269,7 @@ unsafe fn enter(
     values.resize(given.len().max(results.count), 0);
     let state = access.state();
     if !code.checks_stack && stack::is_below(state.view.context().stack_limit.get() as usize) {
-        let site = state.machine.site(code.func, None);
-        let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
-        return Err(RunStop::Outcome(end));
+        return Err(RunStop::Outcome(overflow(state, code.func)));
     }
     state.point_at_fresh_stubs();
     state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;
@@ -300,13 +298,26 @@ unsafe fn enter(
             }
             Ok(values)
         }
-        Err(NativeStop::Trap(trap)) => Err(state.trapped(trap)),
-        Err(NativeStop::Helper) => match state.take_ending() {
-            Some(RunEnding::Known(stop)) => Err(stop),
-            Some(RunEnding::AtHelper(_)) | None => Err(RunStop::Failed(RunError::Lost)),
-        },
-        Err(NativeStop::Panic(payload)) => std::panic::resume_unwind(payload),
+        Err(stop) => Err(stopped(state, stop)),
     }
+}
+
+/// The end of a run whose native code has stopped. A panic of a helper passes.
+pub(super) fn stopped(state: &mut VmState, stop: NativeStop) -> RunStop {
+    match stop {
+        NativeStop::Trap(trap) => state.trapped(trap),
+        NativeStop::Helper => match state.take_ending() {
+            Some(RunEnding::Known(stop)) => stop,
+            Some(RunEnding::AtHelper(_)) | None => RunStop::Failed(RunError::Lost),
+        },
+        NativeStop::Panic(payload) => std::panic::resume_unwind(payload),
+    }
+}
+
+/// The end of a run at a function for which the stack has no room.
+pub(super) fn overflow(state: &mut VmState, func: Func) -> Outcome {
+    let site = state.machine.site(func, None);
+    state.machine.end_in_native(EarlyEnd::StackOverflow, site)
 }
 
 const _: () = assert!(offset!(entry) == 0, "the trampoline writes the entry state there");

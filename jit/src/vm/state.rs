@@ -36,6 +36,8 @@ pub(super) struct VmState {
     /// All state that native code reads and writes.
     pub(super) view: NativeView,
     pub(super) table: CodeTable,
+    /// The identity of the machine, which its typed entries have.
+    pub(super) identity: Arc<()>,
     /// How calls from outside enter native code, by function.
     pub(super) entrances: Vec<Option<KnownEntrance>>,
     /// The native frames of the run in progress.
@@ -70,6 +72,7 @@ impl VmState {
             policy: TieringPolicy::new(view.heeded()),
             view,
             table: CodeTable::default(),
+            identity: Arc::default(),
             entrances: Vec::new(),
             native: NativeStack::default(),
             counts: TransitionCounts::default(),
