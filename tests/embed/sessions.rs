@@ -18,13 +18,13 @@ func @mixed(%a: i32, %b: f64, %c: f32, %d: i64, %e: i32, %f: f64) -> f64 {
 entry:
   %wide = sextend.i64 %a
   %sum = add.i64 %wide, %d
-  %left = convert_s.f64 %sum
-  %more = convert_s.f64 %e
-  %c64 = promote.f64 %c
-  %x = add.f64 %left, %b
-  %y = add.f64 %x, %c64
-  %z = add.f64 %y, %more
-  %r = add.f64 %z, %f
+  %left = float_from_sint.f64 %sum
+  %more = float_from_sint.f64 %e
+  %c64 = fpromote.f64 %c
+  %x = fadd.f64 %left, %b
+  %y = fadd.f64 %x, %c64
+  %z = fadd.f64 %y, %more
+  %r = fadd.f64 %z, %f
   return %r
 }
 func @narrow(%a: i32) -> i32 {
@@ -36,7 +36,7 @@ entry:
 func @half(%a: f32) -> f32 {
 entry:
   %k = const.f32 0.5
-  %r = mul.f32 %a, %k
+  %r = fmul.f32 %a, %k
   return %r
 }
 func @step() -> () {
@@ -44,7 +44,7 @@ entry:
   %x = global_get.i64 @count
   %one = const.i64 1
   %y = add.i64 %x, %one
-  global_set @count, %y
+  global_set.i64 @count, %y
   return
 }
 func @div(%a: i64, %b: i64) -> i64 {
@@ -419,7 +419,8 @@ fn memory_is_shared_between_calls() {
     vm.session(&mut Nobody, |session| {
         for x in [7u64, 8, 9] {
             session.with_machine(|machine| {
-                let bytes = machine.memories_mut().bytes_mut(Memory::from_u32(0));
+                let memory = Memory::from_u32(0);
+                let bytes = machine.memories_mut().bytes_mut(memory).expect("it is there");
                 bytes[16..24].copy_from_slice(&x.to_le_bytes());
             });
             assert_eq!(session.call(&peek, (16,)), Ok(x));
