@@ -14,11 +14,11 @@ use super::activation::{ENTRY_FP, ENTRY_PC, ENTRY_SP};
 /// The size in bytes of a word of the array that holds arguments and results.
 const WORD: i32 = 8;
 
-/// The signature of every trampoline: `extern "C" fn(context, code, values) -> u64`, the type
-/// [`super::enter::Trampoline`].
+/// The signature of every trampoline: `extern "C" fn(context, code, args, results) -> u64`, the
+/// type [`super::enter::Trampoline`].
 pub(crate) fn signature() -> Signature {
     let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.extend([AbiParam::new(I64); 3]);
+    signature.params.extend([AbiParam::new(I64); 4]);
     signature.returns.push(AbiParam::new(I64));
     signature
 }
@@ -28,7 +28,7 @@ pub(crate) fn signature() -> Signature {
 ///
 /// `callee` has the calling convention `CallConv::Tail`, and its first parameter is the context.
 /// All other parameters and the results are floats or integers of at most 64 bits. Each takes one
-/// word of `values`, in the low bytes; the upper bytes of a result's word are zero. A signature
+/// word, in the low bytes; the upper bytes of a result's word are zero. A signature
 /// with more results than there are registers needs Cranelift's setting
 /// `enable_multi_ret_implicit_sret`.
 ///
@@ -52,8 +52,8 @@ pub(crate) fn build(
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
-    let &[context, code, values] = b.block_params(entry) else {
-        unreachable!("the signature above has three parameters")
+    let &[context, code, args, words] = b.block_params(entry) else {
+        unreachable!("the signature above has four parameters")
     };
     // Cranelift names the exception edge by the block that ends with the call. The entry block
     // cannot be named, so the call stands in a second block.
@@ -63,7 +63,7 @@ pub(crate) fn build(
     let around = save_entry_state(&mut b, context);
     let mut arguments = vec![context];
     for (word, param) in (0..).zip(&callee.params[1..]) {
-        arguments.push(load_word(&mut b, param.value_type, values, word * WORD));
+        arguments.push(load_word(&mut b, param.value_type, args, word * WORD));
     }
     let (returned, raised) = (b.create_block(), b.create_block());
     write_entry_state(&mut b, context, call);
@@ -76,7 +76,7 @@ pub(crate) fn build(
         .map(|result| b.append_block_param(returned, result.value_type))
         .collect();
     for (word, &result) in (0..).zip(&results) {
-        store_word(&mut b, result, values, word * WORD);
+        store_word(&mut b, result, words, word * WORD);
     }
     leave(&mut b, context, around, 0);
     b.switch_to_block(raised);
@@ -224,14 +224,14 @@ fn leave(b: &mut FunctionBuilder<'_>, context: Value, around: [(i32, Value); 3],
     b.ins().return_(&[status]);
 }
 
-fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, values: Value, offset: i32) -> Value {
+fn load_word(b: &mut FunctionBuilder<'_>, ty: Type, words: Value, offset: i32) -> Value {
     assert!(ty.bits() <= 64, "{ty} has more than 64 bits");
-    b.ins().load(ty, MemFlagsData::trusted(), values, offset)
+    b.ins().load(ty, MemFlagsData::trusted(), words, offset)
 }
 
 /// Stores a value as a whole word, zero-extended. A narrow store would leave upper bytes of the
 /// argument that occupied the word before.
-fn store_word(b: &mut FunctionBuilder<'_>, value: Value, values: Value, offset: i32) {
+fn store_word(b: &mut FunctionBuilder<'_>, value: Value, words: Value, offset: i32) {
     let ty = b.func.dfg.value_type(value);
     assert!(ty.bits() <= 64, "{ty} has more than 64 bits");
     let bits = if ty.is_float() {
@@ -240,5 +240,5 @@ fn store_word(b: &mut FunctionBuilder<'_>, value: Value, values: Value, offset: 
         value
     };
     let word = if ty.bits() < 64 { b.ins().uextend(I64, bits) } else { bits };
-    b.ins().store(MemFlagsData::trusted(), word, values, offset);
+    b.ins().store(MemFlagsData::trusted(), word, words, offset);
 }

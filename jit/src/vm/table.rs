@@ -102,6 +102,11 @@ impl CodeTable {
         self.lazy.get(signature)
     }
 
+    /// Whether [`CodeTable::take_fresh`] would return any signature.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     /// The signatures whose stubs were added since the last call.
     pub(super) fn take_fresh(&mut self) -> Vec<Signature> {
         std::mem::take(&mut self.fresh)
