@@ -35,6 +35,7 @@ impl Machine {
     /// The bits of the globals in order of declaration, for native code to write. Bits outside the
     /// type of a global must be 0. The slice moves only in [`Machine::extend`]. Writes leave the
     /// digests stale.
+    #[inline]
     pub fn globals_mut(&mut self) -> &mut [u64] {
         self.raw = true;
         self.globals.values_raw()
@@ -53,6 +54,7 @@ impl Machine {
     /// Recomputes the digests after native code wrote memories, globals or tables. An engine calls
     /// this before [`Machine::memory_digest`]; the functions of this module call it themselves.
     /// Cost: the number of globals; where memory is tracked, also the size of memories and tables.
+    #[inline]
     pub fn refresh_digests(&mut self) {
         self.memories.refresh();
         self.globals.refresh();
@@ -138,6 +140,7 @@ impl Machine {
     /// ([`Run::Called`](super::Run::Called)), instead of calling the host. The engine calls the
     /// function itself, between [`Machine::enter_imported`] and [`Machine::leave_imported`]; the
     /// machine is free for nested runs meanwhile. Off in a new machine.
+    #[inline]
     pub fn stop_at_imports(&mut self, stops: bool) {
         self.stops_at_imports = stops;
     }
@@ -177,6 +180,7 @@ impl Machine {
 
     /// Whether the trace records anything. If not, [`Machine::trace_call`] and
     /// [`Machine::trace_return`] do nothing.
+    #[inline]
     pub fn is_tracing(&self) -> bool {
         !self.trace.is_off()
     }

@@ -74,7 +74,8 @@ pub use sys::Unsupported;
 pub use version::{Continuation, Version, VersionSpec};
 pub use vm::{
     Action, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
-    Embedder, Entered, FailedPoint, HandedActivation, HandedContent, HandedLocal, HotLoop,
-    Interrupt, LinkError, Onward, OpenPoint, Quiet, RunError, Slot, Tier, Tiering, Transition,
-    TransitionKind, VisitedPlace, Vm, VmError, Wake,
+    Embedder, Entered, EntryArgs, EntryError, EntryResult, FailedPoint, HandedActivation,
+    HandedContent, HandedLocal, HotLoop, Interrupt, LinkError, Onward, OpenPoint, Quiet, RunError,
+    Session, SessionEnd, Slot, Tier, Tiering, Transition, TransitionKind, TypedEntry, VisitedPlace,
+    Vm, VmError, Wake,
 };

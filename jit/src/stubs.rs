@@ -1,8 +1,8 @@
 //! Stubs: small pieces of native code between functions and the library, one for each signature.
 
 use crate::abi::{self, POINTER};
-use crate::context::{LAZY_DONE, offset};
-use crate::sys::trampoline;
+use crate::context::{Context, LAZY_DONE, offset};
+use crate::sys::trampoline::{self, TypedOffsets};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
@@ -16,6 +16,9 @@ pub(crate) enum Stub {
     /// A trampoline that Rust calls: calls a function with the arguments of an array, and stores
     /// its results there.
     Enter(Signature),
+    /// A trampoline for callers that know the signature: takes the arguments as a C function does,
+    /// and returns a status beside the result.
+    Typed(Signature),
     /// A trampoline that Rust calls for code that reads its inputs from the buffer. Holds the
     /// result types.
     Resume(Vec<Type>),
@@ -41,6 +44,10 @@ impl Stub {
             Stub::Enter(signature) => {
                 return trampoline::build(to, scratch, target, &abi::called(signature));
             }
+            Stub::Typed(signature) => {
+                let callee = abi::called(signature);
+                return trampoline::build_typed(to, scratch, target, &callee, TYPED);
+            }
             Stub::Resume(results) => {
                 return trampoline::build(to, scratch, target, &abi::resumed(results));
             }
@@ -56,7 +63,9 @@ impl Stub {
             Stub::Lazy(signature) => lazy(&mut builder, signature, &params),
             Stub::Leave(results) => leave(&mut builder, results, params[0]),
             Stub::Return(results) => return_(&mut builder, results, params[0]),
-            Stub::Enter(_) | Stub::Resume(_) => unreachable!("jit: trampolines are made above"),
+            Stub::Enter(_) | Stub::Typed(_) | Stub::Resume(_) => {
+                unreachable!("jit: trampolines are made above")
+            }
         }
         builder.seal_all_blocks();
         builder.finalize(target);
@@ -67,6 +76,7 @@ impl Stub {
     pub(crate) fn name(&self) -> String {
         let (what, signature) = match self {
             Stub::Enter(signature) => ("enter", (signature.params.len(), signature.results.len())),
+            Stub::Typed(signature) => ("typed", (signature.params.len(), signature.results.len())),
             Stub::Resume(results) => ("resume", (0, results.len())),
             Stub::Lazy(signature) => ("lazy", (signature.params.len(), signature.results.len())),
             Stub::Leave(results) => ("leave", (0, results.len())),
@@ -78,7 +88,9 @@ impl Stub {
     /// The number of arguments that the stub passes on.
     pub(crate) fn arguments(&self) -> usize {
         match self {
-            Stub::Enter(signature) | Stub::Lazy(signature) => signature.params.len(),
+            Stub::Enter(signature) | Stub::Typed(signature) | Stub::Lazy(signature) => {
+                signature.params.len()
+            }
             Stub::Resume(_) | Stub::Leave(_) | Stub::Return(_) => 0,
         }
     }
@@ -86,13 +98,20 @@ impl Stub {
     /// The number of words of the buffer that the stub uses.
     pub(crate) fn buffer(&self) -> usize {
         match self {
-            Stub::Enter(_) | Stub::Resume(_) => 0,
+            Stub::Enter(_) | Stub::Typed(_) | Stub::Resume(_) => 0,
             Stub::Lazy(signature) => signature.params.len().max(signature.results.len()),
             Stub::Leave(_) => 0,
             Stub::Return(results) => results.len(),
         }
     }
 }
+
+/// The parts of the context that typed trampolines use.
+const TYPED: TypedOffsets = TypedOffsets {
+    stack_limit: offset!(stack_limit),
+    pending: offset!(pending),
+    functions: size_of::<Context>() as i32,
+};
 
 fn flags() -> MemFlagsData {
     MemFlagsData::trusted()

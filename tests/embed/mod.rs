@@ -16,6 +16,7 @@ mod misuse;
 mod nested;
 mod observed;
 mod refused;
+mod sessions;
 mod speculating;
 mod stack;
 mod supplied;

@@ -37,14 +37,25 @@ pub(super) struct Activation {
     pub(super) trap: Cell<Option<CaughtTrap>>,
     /// The panic of a helper that `guard` caught.
     pub(super) panic: Cell<Option<Box<dyn Any + Send>>>,
-    /// The enclosing entry.
-    previous: *const Activation,
 }
 
 thread_local! {
     // The value is constant and has no destructor. An access therefore compiles to a plain load,
     // which is async-signal-safe.
     static CURRENT: Cell<*const Activation> = const { Cell::new(ptr::null()) };
+}
+
+impl Activation {
+    /// An activation for a context that begins with `entry`, which is not current.
+    pub(super) fn of(entry: *const EntryState) -> Activation {
+        Activation { entry, trap: Cell::new(None), panic: Cell::new(None) }
+    }
+}
+
+/// Makes an activation the innermost one of this thread. Returns the one before. The caller makes
+/// that one the innermost again before `activation` ends.
+pub(super) fn exchange(activation: *const Activation) -> *const Activation {
+    CURRENT.replace(activation)
 }
 
 /// Runs `body` inside a new activation for a context that begins with `entry`. Removes the
@@ -59,10 +70,8 @@ pub(super) fn with_activation<R>(
             CURRENT.set(self.0);
         }
     }
-    let previous = CURRENT.get();
-    let activation = Activation { entry, trap: Cell::new(None), panic: Cell::new(None), previous };
-    let _pop = Pop(activation.previous);
-    CURRENT.set(&activation);
+    let activation = Activation::of(entry);
+    let _pop = Pop(exchange(&activation));
     body(&activation)
 }
 
@@ -70,8 +79,8 @@ pub(super) fn with_activation<R>(
 /// Async-signal-safe if `body` is.
 pub(super) fn with_current<R>(body: impl FnOnce(&Activation) -> R) -> Option<R> {
     let current = CURRENT.get();
-    // SAFETY: the pointer is null, or `with_activation` set it on this thread to an activation on
-    // its own frame. `Pop` resets the pointer before that frame ends. All access goes through
+    // SAFETY: the pointer is null, or `exchange` set it on this thread to an activation on a frame.
+    // `Pop`, or a second `exchange`, resets the pointer before that frame ends. All access goes through
     // shared references and cells, so a signal handler may hold a second reference.
     unsafe { current.as_ref() }.map(body)
 }

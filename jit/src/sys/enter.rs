@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 
+use super::activation::Activation;
 #[cfg(test)]
 pub(crate) use super::activation::EntryState;
 use super::traps::CaughtTrap;
@@ -10,8 +11,12 @@ use super::{activation, host};
 
 /// The entry code of one signature (see [`super::trampoline::build`]). Returns 0 after a return of
 /// the native code, and 1 after a jump to the exception edge.
-pub(crate) type Trampoline =
-    unsafe extern "C" fn(context: *mut u8, code: *const u8, values: *mut u64) -> u64;
+pub(crate) type Trampoline = unsafe extern "C" fn(
+    context: *mut u8,
+    code: *const u8,
+    args: *const u64,
+    results: *mut u64,
+) -> u64;
 
 /// The reason why native code stopped without returning.
 #[derive(Debug)]
@@ -36,12 +41,13 @@ pub(crate) enum HelperStatus {
     Raise = 1,
 }
 
-/// Enters native code through a trampoline. `values` holds one word for each argument on entry, and
-/// one word for each result on return.
+/// Enters native code through a trampoline. `args` addresses one word for each argument, `results`
+/// the room for one word for each result. They may be equal: all arguments are read before the
+/// first result is written.
 ///
 /// # Errors
 ///
-/// [`NativeStop`] if a trap or a helper stopped the native code. `values` is then unchanged.
+/// [`NativeStop`] if a trap or a helper stopped the native code. No result is written then.
 ///
 /// # Safety
 ///
@@ -52,30 +58,79 @@ pub(crate) enum HelperStatus {
 ///   `trampoline` was built for. The function accesses only memory that its context allows. Its
 ///   code, and all code that it may reach, stays mapped and registered
 ///   ([`super::registry::register`]) as long as control may reach it or return to it.
-/// - `values` has at least as many words as the signature has parameters, and at least as many as
-///   it has results.
+/// - `args` may be read for as many words as the signature has parameters, and `results` may be
+///   written for as many as it has results.
 /// - Every Rust function that the native code calls returns without unwinding ([`guard`]), and
 ///   enters native code only through this function.
+#[inline]
 pub(crate) unsafe fn enter(
+    trampoline: Trampoline,
+    context: *mut u8,
+    code: *const u8,
+    args: *const u64,
+    results: *mut u64,
+) -> Result<(), NativeStop> {
+    activation::with_activation(context.cast_const().cast(), |activation| {
+        // SAFETY: the caller guarantees that context, code and words fit the trampoline and outlive
+        // the call. The activation names this context, so a trap during the call finds the
+        // exception edge.
+        let raised = unsafe { trampoline(context, code, args, results) };
+        if raised == 0 { Ok(()) } else { Err(stop_of(activation)) }
+    })
+}
+
+/// [`enter`] with arguments and results in the same words.
+///
+/// # Safety
+///
+/// As [`enter`].
+#[cfg(test)]
+pub(crate) unsafe fn enter_in_place(
     trampoline: Trampoline,
     context: *mut u8,
     code: *const u8,
     values: &mut [u64],
 ) -> Result<(), NativeStop> {
-    activation::with_activation(context.cast_const().cast(), |activation| {
-        // SAFETY: the caller guarantees that context, code and values fit the trampoline and
-        // outlive the call. The activation names this context, so a trap during the call finds the
-        // exception edge.
-        let raised = unsafe { trampoline(context, code, values.as_mut_ptr()) };
-        if raised == 0 {
-            return Ok(());
-        }
-        match (activation.panic.take(), activation.trap.take()) {
-            (Some(payload), _) => Err(NativeStop::Panic(payload)),
-            (None, Some(trap)) => Err(NativeStop::Trap(trap)),
-            (None, None) => Err(NativeStop::Helper),
-        }
-    })
+    let words = values.as_mut_ptr();
+    // SAFETY: passed on to the caller.
+    unsafe { enter(trampoline, context, code, words, words) }
+}
+
+/// The reason why native code has jumped to the exception edge of an activation.
+fn stop_of(activation: &Activation) -> NativeStop {
+    match (activation.panic.take(), activation.trap.take()) {
+        (Some(payload), _) => NativeStop::Panic(payload),
+        (None, Some(trap)) => NativeStop::Trap(trap),
+        (None, None) => NativeStop::Helper,
+    }
+}
+
+/// An activation that several entries with one context use, one after the other.
+pub(crate) struct SharedActivation<'a>(&'a Activation);
+
+impl SharedActivation<'_> {
+    /// Runs `entry`, which enters native code through a typed trampoline
+    /// ([`super::trampoline::build_typed`]) and does not unwind.
+    ///
+    /// The activation is the innermost one of this thread for this time alone: between two entries,
+    /// the thread may enter native code of other contexts.
+    #[inline]
+    pub(crate) fn within<R>(&self, entry: impl FnOnce() -> R) -> R {
+        let before = activation::exchange(self.0);
+        let result = entry();
+        activation::exchange(before);
+        result
+    }
+
+    /// The reason why the last entry has ended without a return.
+    pub(crate) fn stop(&self) -> NativeStop {
+        stop_of(self.0)
+    }
+}
+
+/// Runs `body` with an activation for entries with a context.
+pub(crate) fn with_shared<R>(context: *mut u8, body: impl FnOnce(&SharedActivation<'_>) -> R) -> R {
+    body(&SharedActivation(&Activation::of(context.cast_const().cast())))
 }
 
 /// The address of the function that jumps to the exception edge of the innermost entry. Native code

@@ -7,17 +7,22 @@ use std::ops::Range;
 use super::host;
 
 thread_local! {
-    // Cached: the bounds of the main thread's stack come from reading a file in `/proc`.
-    static BOUNDS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+    // The first address and the end; both are 0 before the first use. Cached: the bounds of the
+    // main thread's stack come from reading a file in `/proc`.
+    static BOUNDS: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// The addresses of this thread's stack. Costs system calls the first time on each thread.
+#[inline]
 fn bounds() -> io::Result<Range<usize>> {
-    if let Some((lowest, end)) = BOUNDS.get() {
-        return Ok(lowest..end);
-    }
+    let (start, end) = BOUNDS.get();
+    if end != 0 { Ok(start..end) } else { first_bounds() }
+}
+
+#[cold]
+fn first_bounds() -> io::Result<Range<usize>> {
     let found = host::stack_bounds()?;
-    BOUNDS.set(Some((found.start, found.end)));
+    BOUNDS.set((found.start, found.end));
     Ok(found)
 }
 
@@ -33,18 +38,25 @@ fn bounds() -> io::Result<Range<usize>> {
 ///
 /// If the system does not report the bounds of the stack, the thread runs on a foreign stack (a
 /// fiber, for example), or the host is not supported.
+#[inline]
 pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     let stack = bounds()?;
     let here = 0u8;
     if !stack.contains(&(&raw const here as usize)) {
-        return Err(io::Error::other("the stack pointer is outside of the thread's own stack"));
+        return Err(foreign());
     }
     // At most an address of the stack: a prologue adds the size of its frame to the limit, and the
     // sum must not wrap (`recursion_without_end_traps_at_the_stack_limit`).
     Ok(stack.start.saturating_add(reserve).min(stack.end))
 }
 
+#[cold]
+fn foreign() -> io::Error {
+    io::Error::other("the stack pointer is outside of the thread's own stack")
+}
+
 /// Whether the stack pointer of this thread is below a limit. Constant cost.
+#[inline]
 pub(crate) fn is_below(limit: usize) -> bool {
     let here = 0u8;
     (&raw const here as usize) < limit

@@ -7,22 +7,48 @@ use super::{imports, interpret, lazy_bodies};
 use interp::Outcome;
 use ir::Func;
 
+#[cold]
+fn ended(stop: Box<RunStop>) -> Result<Outcome, RunError> {
+    match *stop {
+        RunStop::Outcome(outcome) => Ok(outcome),
+        RunStop::Failed(error) => Err(error),
+    }
+}
+
+/// [`run_called`] for [`VmState::invoke`].
+#[cold]
+fn run_first(
+    access: &mut RunAccess<'_>,
+    func: Func,
+    args: &[u64],
+) -> Result<Vec<u64>, Box<RunStop>> {
+    run_called(access, func, args).map_err(Box::new)
+}
+
 impl VmState {
     /// Runs a function to its end (see [`super::Vm::invoke`] and [`super::Vm::run`]).
     ///
     /// # Safety
     /// The borrow with which `run` was made outlasts the call.
+    #[inline(always)]
     pub(super) unsafe fn invoke(
         &mut self,
         func: Func,
         args: &[u64],
         run: HostedRun,
     ) -> Result<Outcome, RunError> {
-        // SAFETY: the caller guarantees for `run` what `hosted` asks for.
-        match unsafe { self.hosted(run, |access| run_called(access, func, args)) } {
+        // SAFETY: the caller guarantees for `run` what `begin` asks for: the run ends below.
+        let current = match unsafe { self.begin(run) } {
+            Ok(current) => current,
+            Err(stop) => return ended(stop),
+        };
+        let mut access = RunAccess::start(current.state);
+        let called = native::call_again(&mut access, func, args);
+        let called = called.unwrap_or_else(|| run_first(&mut access, func, args));
+        current.end();
+        match called {
             Ok(values) => Ok(self.returned(values)),
-            Err(RunStop::Outcome(outcome)) => Ok(outcome),
-            Err(RunStop::Failed(error)) => Err(error),
+            Err(stop) => ended(stop),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::abi;
 use crate::code::MachineCode;
+use crate::sys::enter::Trampoline;
 use ir::{Func, Type};
 use std::sync::Arc;
 
@@ -19,9 +20,11 @@ impl EnteredResults {
 }
 
 /// The way in which calls from outside enter native code of a function.
+#[derive(Clone, Copy)]
 pub(super) struct KnownEntrance {
-    /// The table keeps it for good.
-    pub(super) trampoline: Arc<MachineCode>,
+    /// The table keeps its code for good.
+    pub(super) trampoline: Trampoline,
+    pub(super) params: usize,
     pub(super) results: EnteredResults,
 }
 

@@ -210,7 +210,8 @@ impl VmState {
     fn call_site(&self, returns_to: usize, callee: Func) -> Site {
         let call = returns_to - 1;
         let place = self.table.code_at(call).map(|code| code.site_at(call));
-        let (func, inst) = place.unwrap_or((callee, None));
+        // A typed trampoline calls for the owner, by no instruction.
+        let (func, inst) = place.filter(|(_, inst)| inst.is_some()).unwrap_or((callee, None));
         self.machine.site(func, inst)
     }
 

@@ -62,10 +62,12 @@ mod osr_entry;
 mod osr_exit;
 mod ranges;
 mod reclaim;
+mod session;
 mod state;
 mod stop;
 mod table;
 mod tiering;
+mod typed;
 mod view;
 mod watch;
 
@@ -77,9 +79,11 @@ pub use embedder::{
 };
 pub use ledger::{Transition, TransitionKind};
 pub use osr_entry::{Contents, Entered};
+pub use session::{Session, SessionEnd};
 pub use stop::RunError;
 use stop::RunStop;
 pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering};
+pub use typed::{EntryArgs, EntryError, EntryResult, TypedEntry};
 pub use watch::{CountedPlace, VisitedPlace, Wake};
 
 use crate::direct::DirectFunction;

@@ -18,6 +18,7 @@ use crate::traps::{Cause, cause};
 use cranelift_entity::EntityRef;
 use interp::{EarlyEnd, Outcome, Site};
 use ir::{Func, OsrPoint};
+use std::io;
 use std::sync::Arc;
 
 /// The bytes of stack reserved for Rust functions that native code calls. A compiler may run there.
@@ -43,18 +44,13 @@ impl EnteredCode {
     }
 }
 
-/// The two kinds of entry.
-enum Entrance<'a> {
-    /// The call of a function with these arguments.
-    Call(&'a [u64]),
-    /// The entry into code that reads its inputs from the buffer.
-    Resume,
-}
-
 impl VmState {
     /// The end of a run that has returned values.
+    #[inline]
     pub(super) fn returned(&mut self, values: Vec<u64>) -> Outcome {
-        self.machine.trace_return(&values);
+        if self.machine.is_tracing() {
+            self.machine.trace_return(&values);
+        }
         Outcome::Returned(values)
     }
 
@@ -67,27 +63,33 @@ impl VmState {
         run: HostedRun,
         body: impl FnOnce(&mut RunAccess<'_>) -> Result<R, RunStop>,
     ) -> Result<R, RunStop> {
-        let limit = stack::limit(HELPER_STACK + LEAF_STACK)
-            .map_err(|error| RunStop::Failed(RunError::NoStack { what: error.to_string() }))?;
-        self.modules.require_own(&self.machine).map_err(RunStop::Failed)?;
+        // SAFETY: passed on to the caller; the run ends below.
+        let current = unsafe { self.begin(run) }.map_err(|stop| *stop)?;
+        let result = body(&mut RunAccess::start(current.state));
+        current.end();
+        result
+    }
+
+    /// Begins a run. Inlined, and with a short result, like [`call_again`].
+    ///
+    /// # Safety
+    /// The borrow with which `run` was made outlasts the value returned.
+    #[inline(always)]
+    pub(super) unsafe fn begin(&mut self, run: HostedRun) -> Result<InProgress<'_>, Box<RunStop>> {
+        let limit = stack::limit(HELPER_STACK + LEAF_STACK).map_err(no_stack)?;
+        self.modules.require_own(&self.machine).map_err(refused)?;
         self.view.context().stack_limit.set(limit as u64);
-        let mut current = InProgress { state: self, has_ended: false };
+        let current = InProgress { state: self, has_ended: false };
         let machine = &current.state.machine;
         // A collector of the machine's own finds no native frames.
         let stops = run.has_embedder()
             || current.state.table.has_direct()
             || machine.has_stress_collector();
         current.state.machine.stop_at_imports(stops);
-        // `current` drops the value at the end of this function, also if a panic unwinds it.
-        current.state.run = Some(run);
-        let result = body(&mut RunAccess::start(current.state));
-        current.has_ended = true;
-        drop(current);
-        self.sweep();
-        // A request that came too late for this run must not end the next run.
-        self.view.forget_interrupts();
-        self.machine.refresh_digests();
-        result
+        // `current` drops the value at the end of the run, also if a panic unwinds it. There is no
+        // run before: forgetting it spares a run the code that would drop it.
+        std::mem::forget(current.state.run.replace(run));
+        Ok(current)
     }
 
     /// Asks the tiering for code of a function without code (see [`super::Vm::demand`]).
@@ -163,12 +165,21 @@ impl VmState {
 }
 
 /// A run in progress. Resets the state at its end, also when a panic of the host passes through.
-struct InProgress<'s> {
-    state: &'s mut VmState,
+pub(super) struct InProgress<'s> {
+    pub(super) state: &'s mut VmState,
     has_ended: bool,
 }
 
+impl<'s> InProgress<'s> {
+    /// Ends the run, after which the owner has the state again.
+    #[inline(always)]
+    pub(super) fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
 impl Drop for InProgress<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.state.run = None;
         // Runs that the owner starts on the machine itself have a host
@@ -178,7 +189,12 @@ impl Drop for InProgress<'_> {
         self.state.view.context().vm.set(std::ptr::null_mut());
         if !self.has_ended {
             self.state.machine.give_up();
+            return;
         }
+        self.state.sweep();
+        // A request that came too late for this run must not end the next run.
+        self.state.view.forget_interrupts();
+        self.state.machine.refresh_digests();
     }
 }
 
@@ -201,14 +217,38 @@ pub(super) fn call(
     func: Func,
     args: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
-    let state = access.state();
-    let (trampoline, results) = state.way_in(func).map_err(failed)?;
+    let known = access.state().way_in(func).map_err(failed)?;
     // SAFETY: the trampoline was built for the signature of `func`. The code belongs to the version
     // installed for `func`, and every version has this signature (`engine::check`); or it is the
     // shim of `func`, whose signature `bind` has compared. `run_called` has compared the numbers of
     // arguments and parameters; `direct::call` gets its arguments from a call in the program, or
     // from `run_called`.
-    unsafe { enter(access, trampoline, code, Entrance::Call(args), results) }
+    unsafe { enter(access, known.trampoline, code, args, known.results) }.map_err(|stop| *stop)
+}
+
+// `enter` and its callers are inlined into `Vm::run`, and box what ends a run: a value that crosses
+// a call in memory is written word by word and read by vectors, for which the processor waits. That
+// took half the time of a run.
+
+/// Calls the installed version of a function that was called in this way before. Returns its
+/// results, or `None` for another function.
+///
+/// # Panics
+/// If the number of arguments differs from the number of the function's parameters.
+#[inline(always)]
+pub(super) fn call_again(
+    access: &mut RunAccess<'_>,
+    func: Func,
+    args: &[u64],
+) -> Option<Result<Vec<u64>, Box<RunStop>>> {
+    let state = access.state();
+    let known = state.entrances.get(func.index()).copied().flatten()?;
+    let code = EnteredCode::of(&state.table.installed(func)?.code);
+    // The trampoline reads one word for each parameter (`too_few_arguments_are_a_panic`).
+    assert_eq!(args.len(), known.params, "jit: the number of arguments of {func}");
+    // SAFETY: the trampoline was built for the signature of `func`, and so was its installed
+    // version. The assertion compares arguments and parameters.
+    Some(unsafe { enter(access, known.trampoline, code, args, known.results) })
 }
 
 /// Enters the continuation of a hot loop. Returns the results of its function.
@@ -217,28 +257,34 @@ pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<
     let results = state.modules.current.signature(ascent.func()).results.to_vec();
     let entered = EnteredResults::of(&results);
     let trampoline = state.modules.engine.stub(Stub::Resume(results)).map_err(failed)?;
-    let trampoline = state.table.pin(&trampoline);
+    // SAFETY: `trampoline::build` gives the stub this type. The table keeps pinned code for good.
+    let trampoline =
+        unsafe { std::mem::transmute::<*const u8, Trampoline>(state.table.pin(&trampoline)) };
     let code = EnteredCode::of(ascent.code());
     // SAFETY: `VmState::ascend` alone makes an `Ascent`, of a continuation into a version of this
     // function. Continuations take no arguments, and return the results of their function.
-    unsafe { enter(access, trampoline, code, Entrance::Resume, entered) }
+    unsafe { enter(access, trampoline, code, &[], entered) }.map_err(|stop| *stop)
 }
 
 impl VmState {
     /// The way into native code of a function. Made once, since the interpreter calls native code
     /// often.
-    fn way_in(&mut self, func: Func) -> Result<(*const u8, EnteredResults), CompileError> {
+    fn way_in(&mut self, func: Func) -> Result<KnownEntrance, CompileError> {
         let index = func.index();
         if let Some(Some(known)) = self.entrances.get(index) {
-            return Ok((known.trampoline.entry(), known.results));
+            return Ok(*known);
         }
         let signature = self.modules.current.signature(func).clone();
         let results = EnteredResults::of(&signature.results);
+        let params = signature.params.len();
         let trampoline = self.modules.engine.stub(Stub::Enter(signature))?;
-        let entry = self.table.pin(&trampoline);
-        self.entrances.resize_with(self.entrances.len().max(index + 1), || None);
-        self.entrances[index] = Some(KnownEntrance { trampoline, results });
-        Ok((entry, results))
+        // SAFETY: as in `resume`.
+        let trampoline =
+            unsafe { std::mem::transmute::<*const u8, Trampoline>(self.table.pin(&trampoline)) };
+        let known = KnownEntrance { trampoline, params, results };
+        self.entrances.resize(self.entrances.len().max(index + 1), None);
+        self.entrances[index] = Some(known);
+        Ok(known)
     }
 }
 
@@ -249,64 +295,84 @@ fn failed(error: CompileError) -> RunStop {
 /// Enters native code through a trampoline. Returns the results of its function.
 ///
 /// # Safety
-/// `code` belongs to a function with these results and with a parameter for each argument; for
-/// [`Entrance::Resume`], its inputs are in the buffer. `trampoline` was built for that signature,
-/// and the table has pinned it.
+/// `code` belongs to a function with these results and with a parameter for each argument, or reads
+/// its inputs from the buffer, where they are. `trampoline` was built for that signature, and the
+/// table has pinned it.
+#[inline(always)]
 unsafe fn enter(
     access: &mut RunAccess<'_>,
-    trampoline: *const u8,
+    trampoline: Trampoline,
     code: EnteredCode,
-    entrance: Entrance<'_>,
+    args: &[u64],
     results: EnteredResults,
-) -> Result<Vec<u64>, RunStop> {
-    let given = match entrance {
-        Entrance::Call(args) => args,
-        Entrance::Resume => &[],
-    };
+) -> Result<Vec<u64>, Box<RunStop>> {
     // The one allocation of a run, which the results keep.
-    let mut values = Vec::with_capacity(given.len().max(results.count));
-    values.extend_from_slice(given);
-    values.resize(given.len().max(results.count), 0);
+    let mut values: Vec<u64> = Vec::with_capacity(results.count);
     let state = access.state();
     if !code.checks_stack && stack::is_below(state.view.context().stack_limit.get() as usize) {
-        let site = state.machine.site(code.func, None);
-        let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
-        return Err(RunStop::Outcome(end));
+        return Err(Box::new(RunStop::Outcome(overflow(state, code.func))));
     }
     state.point_at_fresh_stubs();
-    state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;
+    state.view.share(&mut state.machine, &state.modules).map_err(refused)?;
     let context = state.view.address();
     state.native.enter();
-    // SAFETY: `trampoline::build` gives every trampoline this signature. The table keeps pinned
-    // code for good.
-    let trampoline: Trampoline =
-        unsafe { std::mem::transmute::<*const u8, Trampoline>(trampoline) };
+    let (given, room) = (args.as_ptr(), values.as_mut_ptr());
     // SAFETY: the context begins with the entry state (asserted below) and lives as long as the
     // state, and its fields are cells. The last use of `state` comes before, so helpers alone have
     // the state. The caller guarantees that code and trampoline have one signature. The table keeps
     // all code that may be reached or returned to (`super::reclaim`); the engine keeps all stubs.
-    // The code is installed, or the table has kept it since the last safe point (`ascend`).
-    // `values` has a word for each parameter, and a word for each result. Helpers run inside
-    // `guard`, so they never unwind.
-    let left = unsafe { enter::enter(trampoline, context.cast(), code.entry, &mut values) };
+    // The code is installed, or the table has kept it since the last safe point (`ascend`). `args`
+    // has a word for each parameter, and `values` has room for a word for each result. Helpers run
+    // inside `guard`, so they never unwind.
+    let left = unsafe { enter::enter(trampoline, context.cast(), code.entry, given, room) };
     let state = access.state();
     state.native.leave();
     state.view.take_back(&mut state.machine);
-    match left {
-        Ok(()) => {
-            values.truncate(results.count);
-            if !results.in_registers {
-                values.copy_from_slice(&state.view.buffer[..results.count]);
-            }
-            Ok(values)
-        }
-        Err(NativeStop::Trap(trap)) => Err(state.trapped(trap)),
-        Err(NativeStop::Helper) => match state.take_ending() {
-            Some(RunEnding::Known(stop)) => Err(stop),
-            Some(RunEnding::AtHelper(_)) | None => Err(RunStop::Failed(RunError::Lost)),
-        },
-        Err(NativeStop::Panic(payload)) => std::panic::resume_unwind(payload),
+    if let Err(stop) = left {
+        return Err(boxed(state, stop));
     }
+    if results.in_registers {
+        // SAFETY: the capacity is at least this number, and the trampoline has written a word for
+        // each result.
+        unsafe { values.set_len(results.count) };
+    } else {
+        values.extend_from_slice(&state.view.buffer[..results.count]);
+    }
+    Ok(values)
+}
+
+#[cold]
+fn refused(error: RunError) -> Box<RunStop> {
+    Box::new(RunStop::Failed(error))
+}
+
+#[cold]
+fn no_stack(error: io::Error) -> Box<RunStop> {
+    refused(RunError::NoStack { what: error.to_string() })
+}
+
+#[cold]
+fn boxed(state: &mut VmState, stop: NativeStop) -> Box<RunStop> {
+    Box::new(stopped(state, stop))
+}
+
+/// The end of a run whose native code has stopped. A panic of a helper passes.
+#[cold]
+pub(super) fn stopped(state: &mut VmState, stop: NativeStop) -> RunStop {
+    match stop {
+        NativeStop::Trap(trap) => state.trapped(trap),
+        NativeStop::Helper => match state.take_ending() {
+            Some(RunEnding::Known(stop)) => stop,
+            Some(RunEnding::AtHelper(_)) | None => RunStop::Failed(RunError::Lost),
+        },
+        NativeStop::Panic(payload) => std::panic::resume_unwind(payload),
+    }
+}
+
+/// The end of a run at a function for which the stack has no room.
+pub(super) fn overflow(state: &mut VmState, func: Func) -> Outcome {
+    let site = state.machine.site(func, None);
+    state.machine.end_in_native(EarlyEnd::StackOverflow, site)
 }
 
 const _: () = assert!(offset!(entry) == 0, "the trampoline writes the entry state there");

@@ -36,6 +36,8 @@ pub(super) struct VmState {
     /// All state that native code reads and writes.
     pub(super) view: NativeView,
     pub(super) table: CodeTable,
+    /// The identity of the machine, which its typed entries have.
+    pub(super) identity: Arc<()>,
     /// How calls from outside enter native code, by function.
     pub(super) entrances: Vec<Option<KnownEntrance>>,
     /// The native frames of the run in progress.
@@ -70,6 +72,7 @@ impl VmState {
             policy: TieringPolicy::new(view.heeded()),
             view,
             table: CodeTable::default(),
+            identity: Arc::default(),
             entrances: Vec::new(),
             native: NativeStack::default(),
             counts: TransitionCounts::default(),
@@ -111,11 +114,16 @@ impl VmState {
     /// of the table. Runs before each entry into native code, and before native code continues
     /// behind a helper (`a_call_of_a_function_without_code_finds_a_stub`). Linear in the functions
     /// for each such signature.
+    #[inline]
     pub(super) fn point_at_fresh_stubs(&mut self) {
-        let fresh = self.table.take_fresh();
-        if fresh.is_empty() {
-            return;
+        if self.table.has_fresh() {
+            self.point_at_fresh();
         }
+    }
+
+    #[cold]
+    fn point_at_fresh(&mut self) {
+        let fresh = self.table.take_fresh();
         let module = Arc::clone(&self.modules.current);
         for signature in fresh {
             let called = module.funcs.keys().filter(|func| *module.signature(*func) == signature);
@@ -125,6 +133,7 @@ impl VmState {
 
     /// Frees retired code. Does nothing during a run, which may have frames in such code: safe
     /// points ([`super::reclaim`]) and the end of the run free it.
+    #[inline]
     pub(super) fn sweep(&mut self) {
         if self.run.is_none() && self.table.retired() > 0 {
             self.table.free_retired(&BTreeSet::new());
@@ -228,6 +237,7 @@ impl HostedRun {
     ///
     /// # Safety
     /// The value is dropped before the borrow of the host ends.
+    #[inline(always)]
     pub(super) unsafe fn of_host(host: &mut dyn Host) -> HostedRun {
         let pointer: NonNull<dyn Host + '_> = NonNull::from(host);
         // SAFETY: the two types differ in the lifetime bound alone. The caller guarantees that the
@@ -242,6 +252,7 @@ impl HostedRun {
     ///
     /// # Safety
     /// As for [`HostedRun::of_host`].
+    #[inline(always)]
     pub(super) unsafe fn of_embedder(embedder: &mut dyn Embedder) -> HostedRun {
         // SAFETY: passed on to the caller.
         let outside = unsafe { Outside::of(embedder) };
@@ -273,6 +284,7 @@ impl HostedRun {
 impl Outside {
     /// # Safety
     /// The value is dropped, or replaced, before the borrow of the embedder ends.
+    #[inline(always)]
     unsafe fn of(embedder: &mut dyn Embedder) -> Outside {
         let pointer: NonNull<dyn Embedder + '_> = NonNull::from(embedder);
         // SAFETY: the two types differ in the lifetime bound alone. The caller guarantees that the

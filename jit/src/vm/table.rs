@@ -96,10 +96,15 @@ impl CodeTable {
         }
     }
 
-    /// The stub of functions with a signature, which asks for code. `None` if no code calls with
-    /// the signature.
+    /// The stub of functions with a signature, which asks for code. `None` if neither code nor a
+    /// typed entry calls with the signature.
     pub(super) fn stub(&self, signature: &Signature) -> Option<&Arc<MachineCode>> {
         self.lazy.get(signature)
+    }
+
+    /// Whether [`CodeTable::take_fresh`] would return any signature.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
     }
 
     /// The signatures whose stubs were added since the last call.
@@ -152,15 +157,18 @@ impl CodeTable {
         let start = code.range().start;
         if self.codes.insert(code.range(), KeptCode { code: Arc::clone(code), uses: 0 }) {
             self.retired.insert(start);
-            for (signature, stub) in &code.lazy {
-                if !self.lazy.contains_key(signature) {
-                    self.pin(stub);
-                    self.lazy.insert(signature.clone(), Arc::clone(stub));
-                    self.fresh.push(signature.clone());
-                }
-            }
+            code.lazy.iter().for_each(|(signature, stub)| self.provide_stub(signature, stub));
         }
         code.entry()
+    }
+
+    /// Provides the stub of functions without code for a signature with which code calls.
+    pub(super) fn provide_stub(&mut self, signature: &Signature, stub: &Arc<MachineCode>) {
+        if !self.lazy.contains_key(signature) {
+            self.pin(stub);
+            self.lazy.insert(signature.clone(), Arc::clone(stub));
+            self.fresh.push(signature.clone());
+        }
     }
 
     /// Keeps a stub for good, as its engine does, and returns its address. There is one stub for

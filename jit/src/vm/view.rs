@@ -100,6 +100,7 @@ impl NativeView {
     /// globals. Embedders and hosts get mutable references to the machine and its memories, and may
     /// exchange them (`memories_that_were_exchanged_are_refused`). Native code relies on the guards
     /// behind memories and on the number of globals.
+    #[inline]
     pub(super) fn share(
         &mut self,
         machine: &mut Machine,
@@ -132,6 +133,7 @@ impl NativeView {
     /// Writes the addresses of the buffer and of the views to the context. The addresses stay the
     /// same, but each use of the boxes in Rust invalidates earlier pointers into them. So native
     /// code gets new pointers after each such use.
+    #[inline]
     pub(super) fn publish(&mut self) {
         let buffer = self.buffer.as_mut_ptr();
         let context = self.block.context();
@@ -145,6 +147,7 @@ impl NativeView {
 
     /// Writes the fuel and the first globals of the machine to the context, where native code
     /// changes them.
+    #[inline]
     pub(super) fn give(&self, machine: &Machine) {
         self.context().fuel.set(i64::try_from(machine.fuel()).unwrap_or(i64::MAX));
         for (near, bits) in self.context().near.iter().zip(machine.globals()) {
@@ -154,6 +157,7 @@ impl NativeView {
 
     /// Reads the first globals back from the context, and the fuel if code counts it. Native code
     /// writes memories and all other globals in place.
+    #[inline]
     pub(super) fn take_back(&self, machine: &mut Machine) {
         if self.interruption == Interruption::Fuel {
             machine.set_fuel(self.context().fuel.get().max(0) as u64);
@@ -176,6 +180,7 @@ impl NativeView {
 
     /// Drops an unnoticed request to end a run. Takes the lock only if a request exists: a request
     /// sets the word that this function reads before all other words.
+    #[inline]
     pub(super) fn forget_interrupts(&self) {
         if self.block.is_interrupted() {
             self.interrupts.forget_interrupts();

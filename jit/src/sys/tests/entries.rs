@@ -217,7 +217,8 @@ fn no_memory_is_writable_and_executable_before_during_and_after() {
 unsafe extern "C" fn with_values_in_saved_registers(
     context: *mut u8,
     code: *const u8,
-    values: *mut u64,
+    args: *const u64,
+    results: *mut u64,
     entry: Trampoline,
 ) -> u64 {
     std::arch::naked_asm!(
@@ -235,7 +236,7 @@ unsafe extern "C" fn with_values_in_saved_registers(
         "mov r14, 0x5555",
         "mov r15, 0x6666",
         "mov [rsp], rsp",
-        "call rcx",
+        "call r8",
         "shl rax, 8",
         "cmp [rsp], rsp",
         "je 2f",
@@ -313,11 +314,16 @@ fn registers_that_a_callee_saves_survive_a_raise() {
     assert!(ENTRY.set(code.entry(trampoline)).is_ok());
     /// # Safety
     /// `enter` calls it, with the arguments for the trampoline in `ENTRY`.
-    unsafe extern "C" fn probe(context: *mut u8, code: *const u8, values: *mut u64) -> u64 {
+    unsafe extern "C" fn probe(
+        context: *mut u8,
+        code: *const u8,
+        args: *const u64,
+        results: *mut u64,
+    ) -> u64 {
         let entry = *ENTRY.get().expect("set above");
         // SAFETY: `enter` calls `probe` with the arguments of a trampoline, and `entry` is the
         // trampoline for the signature of `code`.
-        let seen = unsafe { with_values_in_saved_registers(context, code, values, entry) };
+        let seen = unsafe { with_values_in_saved_registers(context, code, args, results, entry) };
         // SAFETY: this test enters with a `Context` in its own frame, and no native code runs any
         // more.
         unsafe { (*context.cast::<Context>()).data[3] = seen };
@@ -330,7 +336,7 @@ fn registers_that_a_callee_saves_survive_a_raise() {
         // frame until the call returns. `code.finish` has registered the code, and its only helper,
         // `count`, does not unwind.
         let result = unsafe {
-            crate::sys::enter::enter(
+            crate::sys::enter::enter_in_place(
                 probe,
                 (&raw mut context).cast(),
                 code.address(function),

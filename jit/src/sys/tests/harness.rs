@@ -185,7 +185,12 @@ impl Code {
         // many words as it has parameters and results. The test functions access only their context
         // and reserved memory. `self` keeps the code mapped and registered during the call.
         unsafe {
-            enter::enter(self.entry(trampoline), context.cast(), self.address(function), values)
+            enter::enter_in_place(
+                self.entry(trampoline),
+                context.cast(),
+                self.address(function),
+                values,
+            )
         }
     }
 }

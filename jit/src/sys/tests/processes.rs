@@ -146,6 +146,7 @@ fn a_trap_outside_of_an_entry_kills_the_process() {
             code.entry(trampoline)(
                 (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
                 code.address(function),
+                ptr::null(),
                 ptr::null_mut(),
             )
         };
@@ -180,7 +181,7 @@ fn an_instruction_that_this_processor_lacks_kills_the_process() {
             // no words and accesses no memory. It faults, and the test checks that the fault kills
             // the child.
             let left = unsafe {
-                enter::enter(
+                enter::enter_in_place(
                     code.entry(trampoline),
                     (&raw mut *Box::leak(Box::new(Context::default()))).cast(),
                     address,

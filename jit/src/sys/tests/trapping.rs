@@ -156,7 +156,7 @@ fn two_threads_trap_at_the_same_time() {
             // parameter and the one result. The test keeps the code mapped and registered until it
             // has joined the threads.
             let result = unsafe {
-                crate::sys::enter::enter(
+                crate::sys::enter::enter_in_place(
                     entry,
                     (&raw mut context).cast(),
                     address as *const u8,
