@@ -211,6 +211,47 @@ impl FrameStates {
         })
     }
 
+    /// The last state in front of a point in its block, or at it, with its own point. An
+    /// interpreter that executes the state's instructions from there on comes to the point. Cost:
+    /// linear in the block in front of the point.
+    ///
+    /// # Panics
+    /// If the function has no such point.
+    pub fn covering(&self, function: &Function, at: Point) -> Option<(Point, &FrameState)> {
+        let before = std::iter::successors(Some(at.inst()), |inst| function.prev_inst(*inst));
+        before.map(Point::before).find_map(|point| Some((point, self.get(point)?)))
+    }
+
+    /// The contents of a slot of the innermost activation, in the state that covers a point: what
+    /// to guess about a register ([`FrameStates::covering`]). Instructions between the state and
+    /// the point may have set the register since. Cost: as [`FrameStates::covering`].
+    ///
+    /// # Panics
+    /// If the function has no such point.
+    pub fn content(&self, function: &Function, at: Point, slot: u32) -> Option<LocalContent> {
+        let (_, state) = self.covering(function, at)?;
+        state.locals.iter().find(|local| local.slot == slot).map(|local| local.content)
+    }
+
+    /// The point of the state that covers a point, if the value is available at the state and none
+    /// of its slots has it. Then a guess about the value, at the point, is about no register: often
+    /// it is the value that a register had before. `None` for the results of instructions between
+    /// the state and the point, for values that a slot has, and without a covering state. Cost: as
+    /// [`FrameStates::covering`].
+    ///
+    /// # Panics
+    /// If the function has no such point or value.
+    pub fn not_named(&self, function: &Function, at: Point, value: Value) -> Option<Point> {
+        let (point, state) = self.covering(function, at)?;
+        let block = function.inst_block(at.inst());
+        // The value is available at `at`, so in its block it is defined in front of `at`.
+        let is_behind = function.defining_inst(value).is_some_and(|def| {
+            function.inst_block(def) == block && !function.stands_before(def, point.inst())
+        });
+        let is_named = state.all_values().any(|named| named == value);
+        (!is_behind && !is_named).then_some(point)
+    }
+
     /// The number of points with a state.
     pub fn len(&self) -> usize {
         self.at.len()

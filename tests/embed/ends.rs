@@ -309,7 +309,7 @@ fn a_trap_before_the_first_instruction_has_its_place() {
     builder.br_if(x, Target::new(bad, &[]), Target::new(good, &[]));
     builder.switch_to(good);
     builder.ret(&[x]);
-    let late = builder.finish().expect("well-formed");
+    let late = builder.finish().expect("well-formed").function;
     let mut vm = vm(&engine, &pair.module);
     vm.install(&engine.version(&pair.module, pair.func, &late, &[]).expect("compiled"), vec![])
         .expect("it fits");

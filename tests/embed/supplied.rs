@@ -266,7 +266,7 @@ fn first_calls_are_as_deep_as_others() {
             builder.op(Opcode::Add, Type::I64, &[called, one])
         };
         builder.ret(&[returned]);
-        Arc::new(builder.finish().expect("well-formed"))
+        Arc::new(builder.finish().expect("well-formed").function)
     }
     let mut text = String::new();
     for at in 0..DEPTH {

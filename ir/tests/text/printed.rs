@@ -145,7 +145,7 @@ fn name_clashes_get_the_first_free_suffix() {
     }
     builder.switch_to(block);
     let inst = builder.ret(&values);
-    let function = builder.finish().expect("one terminated block");
+    let function = builder.finish().expect("one terminated block").function;
     assert_eq!(print_inst(&Module::new(), &function, inst), "return %x, %x.2, %x.1, %v4, %v4.1");
 }
 
@@ -160,7 +160,7 @@ fn a_hundred_thousand_equal_names_are_resolved() {
         builder.name_value(value, "x");
     }
     builder.ret(&[]);
-    let function = builder.finish().expect("one terminated block");
+    let function = builder.finish().expect("one terminated block").function;
     let module = Module::new();
     let text = FunctionText::new(&module, &function);
     assert_eq!(text.inst(Inst::from_u32(99_999)), "%x.99999 = const.i32 1");

@@ -214,7 +214,7 @@ fn random_function(module: &Module, func: Func, draw: &mut Draw<'_>) -> Function
             builder.name_block(block, name);
         }
     }
-    builder.finish().expect("every block is terminated")
+    builder.finish().expect("every block is terminated").function
 }
 
 fn random_inst(

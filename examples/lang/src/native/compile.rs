@@ -284,7 +284,7 @@ fn interpreting(name: &str, params: u8, call: Func) -> Function {
     let count = b.constant(Type::I32, params.into());
     let result = b.insert_value(InstSpec::call(call, &[closure, depth, count], &[Type::Ref]));
     b.ret(&[result]);
-    b.finish().expect("the stub is one block")
+    b.finish().expect("the stub is one block").function
 }
 
 /// A function that calls another of the same signature.
@@ -296,5 +296,5 @@ fn calling(name: &str, params: u8, func: Func) -> Function {
     let args: Vec<_> = types.into_iter().map(|ty| b.append_param(entry, ty)).collect();
     let result = b.insert_value(InstSpec::call(func, &args, &[Type::Ref]));
     b.ret(&[result]);
-    b.finish().expect("the stub is one block")
+    b.finish().expect("the stub is one block").function
 }
