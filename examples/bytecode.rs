@@ -163,7 +163,7 @@ impl Interpreter {
     /// The point of the base in front of an instruction, and its frame state.
     fn place(&self, pc: usize) -> (HotLoop, FrameState) {
         let (at, state) =
-            self.states.iter().find(|(_, state)| state.pc == pc as u32).expect("noted");
+            self.states.noted().find(|(_, state)| state.pc == pc as u32).expect("noted");
         (HotLoop { func: self.func, at }, state.clone())
     }
 

@@ -13,6 +13,7 @@
 
 mod dominators;
 mod finished;
+mod insts;
 mod joins;
 mod place;
 mod prune;
@@ -337,7 +338,8 @@ impl FunctionBuilder {
     /// Notes the frame state in front of the next instruction. Its values may come from variables
     /// ([`FunctionBuilder::use_var`]): a variable that only frame states read keeps its parameters,
     /// so that the value is there. The last of several states in front of an instruction counts.
-    /// [`FinishedFunction::states`] has them.
+    /// `finish` repeats the state at the start of a block in front of each jump to the block that
+    /// has no state. [`FinishedFunction::states`] has all of them.
     pub fn frame_state(&mut self, state: FrameState) {
         self.next_state = Some(state);
     }
@@ -385,6 +387,7 @@ impl FunctionBuilder {
     pub fn finish(self) -> Result<FinishedFunction, BuildError> {
         let mut finished = self.finish_body()?;
         finished.function.start_history();
+        finished.states.repeat_at_jumps(&finished.function);
         Ok(finished)
     }
 

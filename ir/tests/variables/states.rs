@@ -219,3 +219,39 @@ fn own_ids_are_found_again() {
     let first = Point::before(function.first_inst(function.entry()));
     assert_eq!(states.covering(&function, first), None);
 }
+
+/// The header has a state, and the jumps in front of it have none: one falls through, one comes
+/// back, and one stands alone in a block that another jump leads to.
+#[test]
+fn a_jump_repeats_the_state_it_leads_to() {
+    let (mut b, arg) = start();
+    let count = variable(&mut b, arg);
+    let (lone, head, body) = (b.reserve_block(), b.reserve_block(), b.reserve_block());
+    let falls = b.jump(lone, &[]);
+    b.place_block(lone);
+    b.switch_to(lone);
+    let alone = b.jump(head, &[]);
+    b.place_block(head);
+    b.switch_to(head);
+    let now = b.use_var(count);
+    let constant = Local { slot: 1, content: LocalContent::Constant(Type::I64, 3), representation: 7 };
+    b.frame_state(FrameState::new(0, 10, vec![local(0, now), constant, local(2, arg)]));
+    let branch = b.br_if(now, body, body);
+    b.place_block(body);
+    b.switch_to(body);
+    let less = b.op(Opcode::Sub, Type::I32, &[now, arg]);
+    b.def_var(count, less);
+    let back = b.jump(head, &[]);
+    let FinishedFunction { function, states, ids, .. } = b.finish().expect("complete");
+    assert_eq!(states.check(&function), Ok(()));
+    let point = |inst| Point::before(ids.inst(inst).expect("it stays"));
+    let noted: Vec<Point> = states.noted().map(|(point, _)| point).collect();
+    assert_eq!(noted, [point(branch)]);
+    let [arg, now, less] = [arg, now, less].map(|value| ids.value(value).expect("it stays"));
+    for (inst, first) in [(falls, arg), (alone, arg), (branch, now), (back, less)] {
+        let state = states.get(point(inst)).expect("a state");
+        let expected = FrameState::new(0, 10, vec![local(0, first), constant, local(2, arg)]);
+        assert_eq!(*state, expected, "{inst}");
+    }
+    assert_eq!(states.len(), 4);
+}

@@ -220,7 +220,7 @@ impl Native {
         // Optimize, then prove the entries: up at loop headers, and down at each trap that leaves.
         let is_header = |state: &FrameState| state.pc & lower::HEADER != 0;
         let headers: BTreeMap<Pc, Point> = states
-            .iter()
+            .noted()
             .filter(|(_, state)| is_header(state))
             .map(|(at, state)| (state.pc & !lower::HEADER, at))
             .collect();
@@ -228,7 +228,7 @@ impl Native {
         let places = StatePoints {
             states: &states,
             entrances: &headers.values().copied().collect(),
-            exits: &states.iter().filter(leaves).map(|(at, _)| at).collect(),
+            exits: &states.noted().filter(leaves).map(|(at, _)| at).collect(),
         };
         let (vigilance, retry) = (Vigilance::Off, Retry::BRIEF);
         let recipe = Recipe { vigilance, retry, ..Recipe::new(pipeline, &[Level::Avail]) };
