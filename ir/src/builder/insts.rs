@@ -10,7 +10,7 @@ use crate::types::Type;
 impl FunctionBuilder {
     /// Appends a load of a value of type `ty`. The access begins `offset` bytes behind the address,
     /// which is an `i32` in a memory of the module, and an `i64` in a host memory.
-    /// [`Opcode::Load`] reads all bytes of the type; others, such as [`Opcode::Load8U`], read fewer
+    /// [`Opcode::Load`] reads all bytes of the type; others, such as [`Opcode::Uload8`], read fewer
     /// bytes and extend them.
     ///
     /// # Panics

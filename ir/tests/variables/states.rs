@@ -234,7 +234,8 @@ fn a_jump_repeats_the_state_it_leads_to() {
     b.place_block(head);
     b.switch_to(head);
     let now = b.use_var(count);
-    let constant = Local { slot: 1, content: LocalContent::Constant(Type::I64, 3), representation: 7 };
+    let constant =
+        Local { slot: 1, content: LocalContent::Constant(Type::I64, 3), representation: 7 };
     b.frame_state(FrameState::new(0, 10, vec![local(0, now), constant, local(2, arg)]));
     let branch = b.br_if(now, body, body);
     b.place_block(body);

@@ -131,7 +131,7 @@ impl Tiering for Loops {
 
 /// Ends the run with a failure.
 fn failed(what: &dyn std::fmt::Display) -> CallbackEnd {
-    HostError::Failed(what.to_string()).into()
+    HostError::failed(what.to_string()).into()
 }
 
 impl Machine {
