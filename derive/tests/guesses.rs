@@ -5,13 +5,13 @@
 //! own has seen. Loads, stores and calls end the stretches in which an exit may land, and labels
 //! make jumps that fall through.
 
-use osier_derive::speculate::{Assumption, Dropped, Expected, Plan, speculate};
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::text::parse_module;
 use ir::{
-    Block, FinishedFunction, FrameState, Func, FunctionBuilder, Imm, InstSpec, Memory,
-    Opcode, Point, Signature, Type, Value, Variable,
+    Block, FinishedFunction, FrameState, Func, FunctionBuilder, Imm, InstSpec, Memory, Opcode,
+    Point, Signature, Type, Value, Variable,
 };
+use osier_derive::speculate::{Assumption, Dropped, Expected, Plan, speculate};
 use osr::VersionTree;
 use passes::Pipeline;
 use std::collections::BTreeMap;
@@ -78,7 +78,13 @@ fn program(prng: &mut Prng) -> Vec<Bytecode> {
             9 => Call,
             // Neither into the loop nor out of it, so that each program ends.
             _ => {
-                let end = if at < first { first } else if at < last { last } else { count };
+                let end = if at < first {
+                    first
+                } else if at < last {
+                    last
+                } else {
+                    count
+                };
                 UnlessLess((at + 1 + prng.below(6)).min(end), a, b)
             }
         });

@@ -3,7 +3,7 @@
 use super::{Assumption, Expected};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{FrameStates, Function, Inst, Module, Point, Type, Value, reference};
+use ir::{FrameStateError, FrameStates, Function, Inst, Module, Point, Type, Value, reference};
 use std::fmt;
 
 /// Why a version cannot make a list of assumptions. Fields name an assumption by its index.
@@ -57,6 +57,8 @@ pub enum SpeculateError {
         /// The point of the frame state.
         state: Point,
     },
+    /// The frame states do not fit the version.
+    States(FrameStateError),
     /// An earlier assumption of the version would lose its exit.
     LosesExit {
         /// The instruction of the earlier assumption.
@@ -89,6 +91,7 @@ impl fmt::Display for SpeculateError {
                 let state = state.inst();
                 write!(f, "assumption {assumption}: no slot of the state at {state} has {value}")
             }
+            SpeculateError::States(error) => error.fmt(f),
             SpeculateError::LosesExit { inst } => {
                 write!(f, "the assumption {inst}, which the version makes already, loses its exit")
             }

@@ -27,7 +27,7 @@ fn variable(b: &mut FunctionBuilder, value: Value) -> Variable {
 }
 
 fn content(states: &FrameStates, function: &Function, pc: u32, slot: u32) -> LocalContent {
-    let (point, state) = states.iter().find(|(_, state)| state.pc == pc).expect("a state");
+    let (point, state) = states.noted().find(|(_, state)| state.pc == pc).expect("a state");
     assert!(function.has_inst(point.inst()));
     let local = state.locals.iter().find(|local| local.slot == slot).expect("a local");
     assert_eq!(local.representation, 7);
@@ -69,7 +69,7 @@ fn a_variable_that_only_a_state_reads_has_its_value_there() {
         })
         .into();
     assert_eq!(named, params.iter().copied().collect());
-    let at = states.iter().next().expect("a state").0;
+    let at = states.noted().next().expect("a state").0;
     assert_eq!(at, Point::before(function.first_inst(head)));
 }
 
@@ -122,7 +122,7 @@ fn a_state_keeps_an_empty_block() {
     let (function, states) = made(true);
     assert_eq!(function.blocks().count(), 3);
     assert_eq!(states.check(&function), Ok(()));
-    let (_, state) = states.iter().next().expect("a state");
+    let (_, state) = states.noted().next().expect("a state");
     assert_eq!(state.activations().map(|one| one.pc).collect::<Vec<_>>(), [5, 4]);
     assert_eq!(state.all_values().collect::<Vec<_>>(), [function.arguments()[0]]);
 }
@@ -216,8 +216,8 @@ fn own_ids_are_found_again() {
     assert_eq!(states.not_named(&function, at, found(one)), None);
     let (state, _) = states.covering(&function, at).expect("the header has one");
     assert_eq!(states.not_named(&function, at, found(arg)), Some(state));
-    let first = Point::before(function.first_inst(function.entry()));
-    assert_eq!(states.covering(&function, first), None);
+    let end = Point::before(ids.inst(ret).expect("it stays"));
+    assert_eq!(states.covering(&function, end), None);
 }
 
 /// The header has a state, and the jumps in front of it have none: one falls through, one comes
