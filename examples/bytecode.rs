@@ -8,7 +8,7 @@
 //! but its frames still have it. [docs/embedding.md] goes through the steps.
 
 use osier::ir::{
-    Block, FrameState, FrameStates, Func, Function, FunctionBuilder, Module, Opcode, Point,
+    Block, FinishedFunction, FrameState, FrameStates, Func, FunctionBuilder, Module, Opcode, Point,
     Signature, Type, Value, Variable,
 };
 use osier::jit::{
@@ -76,7 +76,7 @@ struct Compiler {
 
 impl Compiler {
     /// The code as a function, and a frame state in front of each instruction.
-    fn compile() -> Result<(Function, FrameStates), Box<dyn Error>> {
+    fn compile() -> Result<FinishedFunction, Box<dyn Error>> {
         let signature = Signature::new(&[Type::I64, Type::I64], &[Type::I64]);
         let mut builder = FunctionBuilder::new("sums", signature);
         let entry = builder.create_block();
@@ -96,7 +96,7 @@ impl Compiler {
         let blocks = starts.into_iter().map(|pc| (pc, builder.reserve_block())).collect();
         let mut compiler = Compiler { builder, registers, blocks };
         (0..CODE.len()).for_each(|pc| compiler.instruction(pc));
-        Ok(compiler.builder.finish_with_states()?)
+        Ok(compiler.builder.finish()?)
     }
 
     fn get(&mut self, register: usize) -> Value {
@@ -163,7 +163,7 @@ impl Interpreter {
     /// The point of the base in front of an instruction, and its frame state.
     fn place(&self, pc: usize) -> (HotLoop, FrameState) {
         let (at, state) =
-            self.states.iter().find(|(_, state)| state.pc == pc as u32).expect("noted");
+            self.states.noted().find(|(_, state)| state.pc == pc as u32).expect("noted");
         (HotLoop { func: self.func, at }, state.clone())
     }
 
@@ -237,7 +237,7 @@ fn assuming(module: &Module, toy: &Interpreter, vm: &mut Vm) -> Result<(), Box<d
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (function, states) = Compiler::compile()?;
+    let FinishedFunction { function, states, .. } = Compiler::compile()?;
     let mut module = Module::new();
     let func = module.add(function);
     let module = Arc::new(module);

@@ -104,7 +104,7 @@ impl Embedder for Toy {
             [0, 1, 2, 3].map(|at| activation.slot(at).map_or(0, |slot| u128::from(slot.bits)))
         };
         let [cube, sums] = frame.activations else {
-            return Err(HostError::Failed("the run is not in cube".to_owned()).into());
+            return Err(HostError::failed("the run is not in cube").into());
         };
         let (start, behind) = (cube.pc as usize, sums.pc as usize);
         let (cube, mut sums) = (of(cube), of(sums));

@@ -98,9 +98,9 @@
 //! builder.frame_state(osier::ir::FrameState::of_values(0, 0, [(0, x)]));
 //! let sum = builder.op(osier::ir::Opcode::Add, Type::I64, &[x, x]);
 //! builder.ret(&[sum]);
-//! let (function, states) = builder.finish_with_states()?;
-//! assert_eq!(states.iter().count(), 1);
-//! # let _ = (function, Interpreter);
+//! let finished = builder.finish()?;
+//! assert_eq!(finished.states.iter().count(), 1);
+//! # let _ = (finished.function, Interpreter);
 //! # Ok(())
 //! # }
 //! ```

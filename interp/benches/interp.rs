@@ -25,7 +25,7 @@ fn define(module: &mut Module, name: &str, build: impl FnOnce(&mut FunctionBuild
     });
     let mut builder = FunctionBuilder::new(name, signature);
     build(&mut builder);
-    module.define(func, builder.finish().expect("the body is complete"));
+    module.define(func, builder.finish().expect("the body is complete").function);
     func
 }
 

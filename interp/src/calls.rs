@@ -105,7 +105,7 @@ pub(super) fn call_host(
     }
     let exceeds = |what: &str| {
         let (name, effect) = (AtName(&decl.name), decl.effect);
-        HostError::Failed(format!("{name} is declared `{effect}`, but {what}"))
+        HostError::failed(format!("{name} is declared `{effect}`, but {what}"))
     };
     let (is_tracked, before) = (memories.tracked(), memories.tracked_digest());
     let results =

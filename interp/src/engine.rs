@@ -236,7 +236,7 @@ impl Machine {
                 self.trace.exit(status, digest);
                 Outcome::Exited(status)
             }
-            EarlyEnd::Host(HostError::Failed(message)) => Outcome::HostFailed { message, site },
+            EarlyEnd::Host(HostError::Failed(error)) => Outcome::HostFailed { error, site },
             EarlyEnd::StackOverflow => Outcome::StackOverflow(site),
             EarlyEnd::OutOfFuel => Outcome::OutOfFuel(site),
             EarlyEnd::Left(point, values) => Outcome::Left { point, values, site },

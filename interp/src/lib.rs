@@ -60,7 +60,7 @@ mod visits;
 pub use code::Code;
 pub use counts::{CallTarget, CallTargets, MAX_TARGETS, RunCounts};
 pub use fire::{FireError, TransferError};
-pub use host::{Host, HostError, NoHost};
+pub use host::{Host, HostError, HostFailure, NoHost};
 pub use host_memory::HostMemory;
 pub use instantiate::InstantiateError;
 pub use limits::{Limits, Options, TraceLevel, is_poison, poison};

@@ -270,7 +270,7 @@ impl Machine {
         match error {
             HostError::Exit(status) => Outcome::Exited(status),
             HostError::Trap(kind) => Outcome::Trapped { kind, site },
-            HostError::Failed(message) => Outcome::HostFailed { message, site },
+            HostError::Failed(error) => Outcome::HostFailed { error, site },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Outcomes of runs, and the sites at which runs end.
 
-use super::host::HostError;
+use super::host::{HostError, HostFailure};
 use ir::entity::{Func, Inst, OsrPoint};
 use ir::text::AtName;
 use ir::trap::TrapKind;
@@ -84,8 +84,8 @@ pub enum Outcome {
     Exited(i32),
     /// The host could not perform a call.
     HostFailed {
-        /// The reason, for people.
-        message: String,
+        /// The error of the host.
+        error: HostFailure,
         /// The place of the call.
         site: Site,
     },
@@ -139,8 +139,8 @@ impl fmt::Display for Outcome {
             Outcome::OutOfFuel(site) => write!(f, "out of fuel {site}"),
             Outcome::StackOverflow(site) => write!(f, "stack overflow {site}"),
             Outcome::Exited(status) => write!(f, "exited with status {status}"),
-            Outcome::HostFailed { message, site } => {
-                write!(f, "host call failed {site}: {message}")
+            Outcome::HostFailed { error, site } => {
+                write!(f, "host call failed {site}: {error}")
             }
         }
     }

@@ -221,7 +221,7 @@ mod tests {
         let frame = add(&mut builder, difference, four);
         let negated = builder.op(Opcode::Sub, ty, &[eight, x]);
         builder.ret(&[]);
-        let function = builder.finish().expect("complete");
+        let function = builder.finish().expect("complete").function;
         let values = [x, sum, twice, less, eight, constants, product, frame, negated];
         (function, values.to_vec())
     }

@@ -306,7 +306,7 @@ mod tests {
         let block = builder.create_block();
         builder.switch_to(block);
         builder.ret(&[]);
-        let before = builder.finish().expect("complete");
+        let before = builder.finish().expect("complete").function;
         let mut after = before.clone();
         after.stamp += 1;
         (before, after)

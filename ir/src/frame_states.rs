@@ -13,9 +13,10 @@
 
 use crate::cfg::Cfg;
 use crate::dom::DomTree;
-use crate::entity::{Inst, Point, Value};
-use crate::function::Function;
+use crate::entity::{Block, Inst, Point, Value};
+use crate::function::{Function, ValueDef};
 use crate::liveness::Liveness;
+use crate::opcode::Opcode;
 use crate::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -114,6 +115,8 @@ impl FrameState {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FrameStates {
     at: BTreeMap<Point, FrameState>,
+    /// The points to which the builder has repeated a state.
+    repeated: BTreeSet<Point>,
 }
 
 /// The reason why frame states do not fit a function.
@@ -154,6 +157,22 @@ impl fmt::Display for FrameStateError {
 
 impl std::error::Error for FrameStateError {}
 
+fn first_point(function: &Function, block: Block) -> Point {
+    Point::before(function.first_inst(block))
+}
+
+/// The content in front of a jump that becomes this content at the start of the block.
+fn in_front(function: &Function, jump: Inst, content: LocalContent) -> LocalContent {
+    let LocalContent::Value(value) = content else { return content };
+    let target = &function.inst(jump).targets[0];
+    // `FrameStates::check` names a value that the function lacks.
+    let arg = match function.has_value(value).then(|| function.value_def(value)) {
+        Some(ValueDef::Param(block, at)) if block == target.block => target.args.get(at as usize),
+        _ => None,
+    };
+    LocalContent::Value(arg.copied().unwrap_or(value))
+}
+
 impl FrameStates {
     /// A table without states.
     pub fn new() -> FrameStates {
@@ -185,7 +204,32 @@ impl FrameStates {
 
     /// Sets the state at a point.
     pub fn set(&mut self, point: Point, state: FrameState) {
+        self.repeated.remove(&point);
         self.at.insert(point, state);
+    }
+
+    /// Repeats the state at the start of each block in front of the jumps that lead to the block,
+    /// unless they have a state of their own. The jump's arguments take the place of the block's
+    /// parameters. A stretch without effects that ends in such a jump may have no other state
+    /// (`a_jump_repeats_the_state_it_leads_to`).
+    pub(crate) fn repeat_at_jumps(&mut self, function: &Function) {
+        let has_state = |block: &Block| self.at.contains_key(&first_point(function, *block));
+        let mut work: Vec<Block> = function.blocks().filter(has_state).collect();
+        while let Some(block) = work.pop() {
+            let Some(state) = self.get(first_point(function, block)).cloned() else { continue };
+            let jumps = function.predecessors(block).iter().map(|edge| edge.inst);
+            for jump in jumps.filter(|inst| function.inst(*inst).opcode == Opcode::Jump) {
+                let point = Point::before(jump);
+                if self.at.contains_key(&point) {
+                    continue;
+                }
+                self.at.insert(point, state.map(&mut |content| in_front(function, jump, content)));
+                self.repeated.insert(point);
+                if function.prev_inst(jump).is_none() {
+                    work.push(function.inst_block(jump));
+                }
+            }
+        }
     }
 
     /// The state at a point. Cost: logarithmic.
@@ -196,6 +240,13 @@ impl FrameStates {
     /// The states, by ascending point.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Point, &FrameState)> {
         self.at.iter().map(|(point, state)| (*point, state))
+    }
+
+    /// The states that the front end has noted, by ascending point: all but those that the builder
+    /// has repeated in front of jumps. One bytecode has one of them, unless the front end notes it
+    /// twice.
+    pub fn noted(&self) -> impl Iterator<Item = (Point, &FrameState)> {
+        self.iter().filter(|(point, _)| !self.repeated.contains(point))
     }
 
     /// Each instruction of a function with the last state in front of it in its block. Instructions
@@ -209,6 +260,47 @@ impl FrameStates {
             };
             function.block_insts(block).filter_map(with_last).collect::<Vec<_>>()
         })
+    }
+
+    /// The last state in front of a point in its block, or at it, with its own point. An
+    /// interpreter that executes the state's instructions from there on comes to the point. Cost:
+    /// linear in the block in front of the point.
+    ///
+    /// # Panics
+    /// If the function has no such point.
+    pub fn covering(&self, function: &Function, at: Point) -> Option<(Point, &FrameState)> {
+        let before = std::iter::successors(Some(at.inst()), |inst| function.prev_inst(*inst));
+        before.map(Point::before).find_map(|point| Some((point, self.get(point)?)))
+    }
+
+    /// The contents of a slot of the innermost activation, in the state that covers a point: what
+    /// to guess about a register ([`FrameStates::covering`]). Instructions between the state and
+    /// the point may have set the register since. Cost: as [`FrameStates::covering`].
+    ///
+    /// # Panics
+    /// If the function has no such point.
+    pub fn content(&self, function: &Function, at: Point, slot: u32) -> Option<LocalContent> {
+        let (_, state) = self.covering(function, at)?;
+        state.locals.iter().find(|local| local.slot == slot).map(|local| local.content)
+    }
+
+    /// The point of the state that covers a point, if the value is available at the state and none
+    /// of its slots has it. Then a guess about the value, at the point, is about no register: often
+    /// it is the value that a register had before. `None` for the results of instructions between
+    /// the state and the point, for values that a slot has, and without a covering state. Cost: as
+    /// [`FrameStates::covering`].
+    ///
+    /// # Panics
+    /// If the function has no such point or value.
+    pub fn not_named(&self, function: &Function, at: Point, value: Value) -> Option<Point> {
+        let (point, state) = self.covering(function, at)?;
+        let block = function.inst_block(at.inst());
+        // The value is available at `at`, so in its block it is defined in front of `at`.
+        let is_behind = function.defining_inst(value).is_some_and(|def| {
+            function.inst_block(def) == block && !function.stands_before(def, point.inst())
+        });
+        let is_named = state.all_values().any(|named| named == value);
+        (!is_behind && !is_named).then_some(point)
     }
 
     /// The number of points with a state.

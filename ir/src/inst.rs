@@ -172,7 +172,9 @@ impl InstData {
 pub struct InstSpec {
     /// The operation.
     pub opcode: Opcode,
-    /// The controlling type.
+    /// The controlling type: the suffix in the text form, `i64` in `load.i64`. Opcodes without a
+    /// suffix ([`Opcode::has_type_suffix`]), such as `call`, `jump` and `trap`, have [`Type::I32`]
+    /// here, whatever the types of their operands are.
     pub ty: Type,
     /// The immediate.
     pub imm: Imm,

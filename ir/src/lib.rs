@@ -42,7 +42,7 @@ pub mod types;
 pub mod verifier;
 
 pub use bodies::SupplyError;
-pub use builder::{BuildError, FinishedInsts, FunctionBuilder, Variable};
+pub use builder::{BuildError, FinishedFunction, FinishedIds, FunctionBuilder, Variable};
 pub use chunked::ChunkedMap;
 pub use effect::DeclaredEffect;
 pub use entity::{

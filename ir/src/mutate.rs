@@ -380,7 +380,7 @@ mod tests {
         let mut at: Vec<Inst> =
             (0..count).map(|n| b.insert(InstSpec::constant(Type::I32, n.into()))).collect();
         at.push(b.ret(&[]));
-        let mut f = b.finish().expect("complete");
+        let mut f = b.finish().expect("complete").function;
         let mut work = 0;
         for n in 0..count as usize {
             let next = match place {

@@ -15,6 +15,9 @@ pub(crate) struct Sparse<K, V> {
 /// The new index of an entry that [`Sparse::permute`] drops.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
+/// Marks the entries that [`Sparse::permute`] has moved.
+const MOVED: u32 = 1 << 31;
+
 impl<K: EntityRef, V> Sparse<K, V> {
     pub(crate) fn new() -> Self {
         Sparse { entries: Vec::new(), key: PhantomData }
@@ -57,11 +60,13 @@ impl<K: EntityRef, V> Sparse<K, V> {
     }
 
     /// Moves every entry to the index that `to` gives for its present index, in place. `to` has
-    /// [`NOWHERE`] for entries that are dropped, and no other index twice. The table then has
-    /// `count` entries; `to` names smaller indices only. Cost: linear.
-    pub(crate) fn permute(&mut self, mut to: Vec<u32>, count: usize) {
+    /// [`NOWHERE`] for entries that are dropped, and no other index twice; on return it has it for
+    /// holes, too. The table then has `count` entries; `to` names smaller indices only, below
+    /// 2^31. Cost: linear; no memory, because an import has none to spare.
+    pub(crate) fn permute(&mut self, to: &mut Vec<u32>, count: usize) {
+        assert!(count <= MOVED as usize, "indices have 31 bits");
         to.resize(self.entries.len(), NOWHERE);
-        for (entry, to) in self.entries.iter_mut().zip(&mut to) {
+        for (entry, to) in self.entries.iter_mut().zip(to.iter_mut()) {
             match *to {
                 NOWHERE => *entry = None,
                 // A hole has no entry to move; entries that land there later must stay.
@@ -72,19 +77,24 @@ impl<K: EntityRef, V> Sparse<K, V> {
         self.reserve(count);
         self.entries.resize_with(self.entries.len().max(count), || None);
         for start in 0..to.len() {
-            if to[start] == NOWHERE {
+            // `NOWHERE` has the mark, too.
+            if to[start] & MOVED != 0 {
                 continue;
             }
             let (mut at, mut moving) = (start, self.entries[start].take());
             // The entry pushes out the entry at its new index, and so on, until a hole takes an
             // entry.
             while let Some(entry) = moving {
-                let next = std::mem::replace(&mut to[at], NOWHERE) as usize;
+                let next = to[at] as usize;
+                to[at] |= MOVED;
                 moving = self.entries[next].replace(entry);
                 at = next;
             }
         }
         self.entries.truncate(count);
+        for to in to.iter_mut().filter(|to| **to != NOWHERE) {
+            *to &= !MOVED;
+        }
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> + '_ {
@@ -127,13 +137,16 @@ mod tests {
             let mut places: Vec<u32> = (0..count as u32).collect();
             places.sort_by_key(|place| keys[*place as usize]);
             let place = |at: usize| if dropped[at] == 0 { NOWHERE } else { places[at] };
-            let to: Vec<u32> = (0..present.len()).map(place).collect();
+            let mut to: Vec<u32> = (0..present.len()).map(place).collect();
+            let told: Vec<u32> =
+                (0..present.len()).map(|at| if present[at] { to[at] } else { NOWHERE }).collect();
             let mut expected = vec![None; count];
             for at in (0..present.len()).filter(|at| present[*at] && to[*at] != NOWHERE) {
                 expected[to[at] as usize] = Some(at);
             }
-            table.permute(to, count);
+            table.permute(&mut to, count);
             prop_assert_eq!(table.entries, expected);
+            prop_assert_eq!(&to[..], &told[..to.len()]);
         }
     }
 }

@@ -23,7 +23,7 @@ pub enum TrapKind {
     /// An indirect call of a function with a different signature.
     SignatureMismatch,
     /// A trap that the embedder defines, by number.
-    User(u16),
+    User(u32),
 }
 
 impl TrapKind {

@@ -62,7 +62,7 @@ pub(crate) fn code(kind: TrapKind) -> TrapCode {
 
 /// The meaning of a trap code. `user` is the number of a `userN` trap. Returns `None` for a code
 /// that the lowering never emits.
-pub(crate) fn cause(number: u8, user: u16) -> Option<Cause> {
+pub(crate) fn cause(number: u8, user: u32) -> Option<Cause> {
     const KINDS: [TrapKind; 8] = [
         TrapKind::Unreachable,
         TrapKind::DivisionByZero,

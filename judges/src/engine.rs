@@ -99,7 +99,7 @@ fn answer(
             Ok(())
         }
         Err(HostError::Exit(status)) => Err(Error::i32_exit(status)),
-        Err(HostError::Failed(message)) => Err(Error::new(message)),
+        Err(HostError::Failed(error)) => Err(Error::new(error.to_string())),
         Err(HostError::Trap(kind)) => Err(Error::new(kind.to_string())),
     }
 }

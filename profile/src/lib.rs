@@ -6,14 +6,19 @@
 //! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
 //! that gave one value. `osier::speculate::suggest` makes assumptions from it.
 //!
+//! [`OwnCounts`] makes a profile of what an interpreter of the embedder's counts.
+//!
 //! `Profile::write` and `Profile::read` are its file format (`docs/profile.md`).
 
 #[cfg(feature = "files")]
 mod file;
+mod own;
 mod visits;
 
 #[cfg(feature = "files")]
 pub use file::{FORMAT, MAX_FUNCTIONS, ProfileError};
+
+pub use own::OwnCounts;
 
 use cranelift_entity::EntityRef;
 use interp::{CallTarget, CallTargets, MAX_TARGETS, Machine, RunCounts};

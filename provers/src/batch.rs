@@ -151,7 +151,7 @@ fn division_may_trap(typing: &Typing, divisor: u64) -> bool {
     let divisor = builder.constant(ty, divisor);
     let quotient = builder.insert_value(InstSpec::new(typing.opcode, ty, Imm::None, &[x, divisor]));
     builder.ret(&[quotient]);
-    let function = builder.finish().expect("a division of an argument is well-formed");
+    let function = builder.finish().expect("a division of an argument is well-formed").function;
     let division = function.defining_inst(quotient).expect("a quotient is a result");
     function.may_trap(division)
 }

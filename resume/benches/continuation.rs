@@ -82,7 +82,7 @@ fn units(size: usize) -> Function {
     b.switch_to(done);
     let x = b.use_var(variables[0]);
     b.ret(&[x]);
-    b.finish().expect("complete")
+    b.finish().expect("complete").function
 }
 
 /// An entry without steps, at a landing point with half of the function behind it.

@@ -157,7 +157,7 @@ fn compensated(
         given = builder.function().inst(call).results.iter().copied().collect();
     }
     builder.ret(&given);
-    let function = builder.finish().expect("its block ends in a return");
+    let function = builder.finish().expect("its block ends in a return").function;
     let is_call = |inst: &Inst| function.inst(*inst).opcode == Opcode::Call;
     let calls = function.all_insts().filter(is_call).collect();
     Ok((function, calls))

@@ -175,7 +175,7 @@ fn segments_start_functions_and_imports_fail_in_their_own_way() {
     let module =
         accepted("(module (import \"env\" \"gone\" (func $g)) (func (export \"f\") (call $g)))");
     match run(&module, "f", &[]) {
-        Outcome::HostFailed { message, .. } => assert!(message.contains("gone"), "{message}"),
+        Outcome::HostFailed { error, .. } => assert!(error.to_string().contains("gone"), "{error}"),
         other => panic!("{other}"),
     }
 }

@@ -13,6 +13,7 @@ use osier::jit::{
 use osier::tiers::{Eager, NoObserver};
 use osier::transition::VersionKey;
 use osier::transition::mapping::{Mapping, Operand, Step};
+use std::error::Error;
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -89,6 +90,30 @@ fn a_wrong_handler_ends_the_run_with_a_named_error() {
             Ok(Outcome::Returned(vec![sum(1, 7)])),
             "used again"
         );
+    }
+}
+
+/// An error of the embedder's own comes back as it is.
+#[test]
+fn an_error_of_a_handler_comes_back() {
+    let pair = Pair::new(SUM);
+    type Answer = fn(&mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd>;
+    let overflow = || u8::try_from(300).expect_err("it has eight bits");
+    let answers: [Answer; 2] = [
+        |_| Err(HostError::failed(u8::try_from(300).expect_err("it has eight bits")).into()),
+        |_| {
+            let tried: Result<u8, Box<dyn Error + Send + Sync>> =
+                u8::try_from(300).map_err(|error| error.into());
+            Ok(vec![Slot { ty: Type::I64, bits: tried?.into() }])
+        },
+    ];
+    for answer in answers {
+        match handing(&pair).run(pair.func, &[100, 7], &mut With(answer)) {
+            Ok(Outcome::HostFailed { error, .. }) => {
+                assert_eq!(error.error().downcast_ref(), Some(&overflow()));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -309,7 +334,7 @@ fn a_trap_before_the_first_instruction_has_its_place() {
     builder.br_if(x, Target::new(bad, &[]), Target::new(good, &[]));
     builder.switch_to(good);
     builder.ret(&[x]);
-    let late = builder.finish().expect("well-formed");
+    let late = builder.finish().expect("well-formed").function;
     let mut vm = vm(&engine, &pair.module);
     vm.install(&engine.version(&pair.module, pair.func, &late, &[]).expect("compiled"), vec![])
         .expect("it fits");

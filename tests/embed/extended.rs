@@ -257,7 +257,7 @@ fn a_machine_grows_by_a_function_at_a_time() {
             let one = b.insert_value(InstSpec::constant(Type::I64, 1));
             let sum = b.insert_value(InstSpec::new(Opcode::Add, Type::I64, Imm::None, &[y, one]));
             b.ret(&[sum]);
-            module.define(func, b.finish().expect("it is whole"));
+            module.define(func, b.finish().expect("it is whole").function);
         });
         vm.extend(&next).expect("it begins alike");
         assert!(next.shared_functions(&last) + 64 >= number, "{number}");

@@ -271,8 +271,8 @@ fn an_end_below_the_embedder_ends_the_run() {
         }
         assert_eq!(vm.run(main, &[3], &mut Ends(traps, false)), Ok(Outcome::Exited(7)));
         match vm.run(main, &[3], &mut Nobody) {
-            Ok(Outcome::HostFailed { message, site }) => {
-                assert_eq!(message, "no host function env.leave");
+            Ok(Outcome::HostFailed { error, site }) => {
+                assert_eq!(error.to_string(), "no host function env.leave");
                 assert_eq!((site.func, site.inst.is_some()), (main, true), "{natively:?}");
             }
             other => panic!("{other:?}"),

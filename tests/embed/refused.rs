@@ -190,7 +190,7 @@ fn refused_with_values(count: usize) {
     (0..count).for_each(|_| _ = builder.append_param(entry, osier::ir::Type::I64));
     builder.switch_to(entry);
     builder.ret(&[]);
-    let function = builder.finish().expect("built");
+    let function = builder.finish().expect("built").function;
     let pair = Pair::new(SUM);
     let point = PointSpec {
         at: Point::before(function.first_inst(function.entry())),

@@ -116,8 +116,8 @@ fn a_body_that_is_missing_ends_the_run_at_the_call() {
     let module = module(MAIN);
     let (main, call) = (named(&module, "main"), "the body of @never has not come");
     let missing = |outcome: Outcome, what: &str| match outcome {
-        Outcome::HostFailed { message, site } => {
-            assert_eq!((message.as_str(), site.func), (call, main), "{what}");
+        Outcome::HostFailed { error, site } => {
+            assert_eq!((&*error.to_string(), site.func), (call, main), "{what}");
             assert!(site.inst.is_some(), "{what}");
         }
         other => panic!("{what}: {other:?}"),
@@ -266,7 +266,7 @@ fn first_calls_are_as_deep_as_others() {
             builder.op(Opcode::Add, Type::I64, &[called, one])
         };
         builder.ret(&[returned]);
-        Arc::new(builder.finish().expect("well-formed"))
+        Arc::new(builder.finish().expect("well-formed").function)
     }
     let mut text = String::new();
     for at in 0..DEPTH {

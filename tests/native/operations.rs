@@ -128,7 +128,7 @@ fn add(
         import: None,
         effect: Default::default(),
     });
-    module.define(func, builder.finish().expect("it is well-formed"));
+    module.define(func, builder.finish().expect("it is well-formed").function);
     func
 }
 

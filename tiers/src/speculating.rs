@@ -3,9 +3,9 @@
 
 use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{
-    Assumption, Exit, Pins, Plan, Speculative, SuggestOptions, Suggester, speculate,
+    Assumption, Exit, Pins, Plan, SpeculateError, Speculative, SuggestOptions, Suggester, speculate,
 };
-use ir::{Func, Function, Inst, reference};
+use ir::{FrameStateError, FrameStates, Func, Function, Inst, reference};
 use jit::{Action, FailedPoint, RunError, Tier, Version, VersionSpec};
 use osr::{Version as VersionId, VersionTree};
 use passes::Pipeline;
@@ -31,6 +31,24 @@ pub(super) struct SpeculativeVersion {
     is_replaced: bool,
 }
 
+/// The frame states of functions whose assumptions lead to an interpreter of the embedder's own.
+pub(super) type HandedStates = Arc<BTreeMap<Func, Arc<FrameStates>>>;
+
+/// Asks the embedder for the profile of a function.
+pub(super) struct ProfileSource(Box<dyn Fn(Func) -> Option<FunctionProfile> + Send>);
+
+impl ProfileSource {
+    pub(super) fn new(source: impl Fn(Func) -> Option<FunctionProfile> + Send + 'static) -> Self {
+        ProfileSource(Box::new(source))
+    }
+}
+
+impl std::fmt::Debug for ProfileSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ProfileSource")
+    }
+}
+
 /// The assumptions to make, by function, and the versions made.
 #[derive(Debug, Default)]
 pub(super) struct Speculations {
@@ -40,6 +58,10 @@ pub(super) struct Speculations {
     pins: Pins,
     /// The work of each search; `None` for the default work.
     work: Option<u64>,
+    /// Profiles of the embedder; `None` for those of the machine.
+    source: Option<ProfileSource>,
+    /// The functions that leave to the embedder's interpreter where an assumption fails.
+    states: HandedStates,
     /// The functions whose assumptions were chosen.
     asked: BTreeSet<Func>,
     versions: BTreeMap<Func, SpeculativeVersion>,
@@ -54,6 +76,17 @@ impl Speculations {
     /// Makes the assumptions that the counters of the machine suggest.
     pub(super) fn count(&mut self, options: SuggestOptions) {
         (self.assume, self.options) = (BTreeMap::new(), Some(options));
+    }
+
+    /// Makes the assumptions that profiles of the embedder suggest.
+    pub(super) fn count_by(&mut self, options: SuggestOptions, source: ProfileSource) {
+        self.count(options);
+        self.source = Some(source);
+    }
+
+    /// Lets failed assumptions of these functions lead to the embedder's interpreter.
+    pub(super) fn hand(&mut self, states: HandedStates) {
+        self.states = states;
     }
 
     /// Whether any functions may assume.
@@ -71,11 +104,24 @@ impl Speculations {
 
     /// Chooses the assumptions of a function, if the counters decide. Without counters, it chooses
     /// no assumption.
+    ///
+    /// # Panics
+    /// If the embedder's profile does not fit the function.
     fn choose(&mut self, tier: &Tier<'_>, func: Func) {
         let Some(options) = self.options.filter(|_| self.asked.insert(func)) else { return };
         let module = tier.module();
         let Some(base) = module.body(func) else { return };
-        let Some(profile) = FunctionProfile::of(base, tier.machine(), func) else { return };
+        let profile = match &self.source {
+            Some(ProfileSource(source)) => source(func),
+            None => FunctionProfile::of(base, tier.machine(), func),
+        };
+        let Some(profile) = profile else {
+            // The embedder may know more at the next request.
+            if self.source.is_some() {
+                self.asked.remove(&func);
+            }
+            return;
+        };
         let profile = Profile { functions: BTreeMap::from([(func, profile)]) };
         let suggested = Suggester::new(module, &profile, options).of(func);
         if !suggested.is_empty() {
@@ -127,6 +173,11 @@ impl Speculations {
             return Ok(false);
         }
         let mut tree = VersionTree::new(base.clone());
+        if let Err(error) = arm(&mut tree, &self.states, func) {
+            observer.refused(func, &SpeculateError::States(error));
+            self.assume.remove(&func);
+            return Ok(false);
+        }
         let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
         let plan = Plan { pins, work, ..Plan::new(assume, pipeline) };
         // Lists come from embedders, and may not fit the function.
@@ -143,7 +194,9 @@ impl Speculations {
             self.assume.remove(&func);
             return Ok(false);
         }
-        let version = install(tier, func, tree.function(made.optimized), &made, observer)?;
+        let optimized = tree.function(made.optimized);
+        let states = self.states.contains_key(&func).then_some(&self.states);
+        let version = install(tier, func, optimized, &made, states, observer)?;
         let one = SpeculativeVersion { made, version, count, is_replaced: false };
         self.versions.insert(func, one);
         Ok(true)
@@ -183,6 +236,12 @@ impl Speculations {
     }
 }
 
+/// Lets entries to the base land at frame states of the function, if it has any.
+fn arm(tree: &mut VersionTree, states: &HandedStates, func: Func) -> Result<(), FrameStateError> {
+    let states = states.get(&func);
+    states.map_or(Ok(()), |states| tree.arm_states(VersionTree::BASE, states))
+}
+
 /// Whether native code can test an assumption: references can only be compared with null
 /// (`an_argument_that_native_code_cannot_compare_is_not_assumed`).
 fn is_testable(base: &Function, assumption: &Assumption) -> bool {
@@ -191,12 +250,13 @@ fn is_testable(base: &Function, assumption: &Assumption) -> bool {
 }
 
 /// Compiles a version that assumes, and installs it for calls. Where an assumption fails, the
-/// interpreter continues in the base.
+/// interpreter continues in the base, or with these frame states the embedder.
 fn install(
     tier: &mut Tier<'_>,
     func: Func,
     function: &Function,
     made: &Speculative,
+    states: Option<&HandedStates>,
     observer: &mut impl Observer,
 ) -> Result<Arc<Version>, RunError> {
     let exits: BTreeMap<_, _> =
@@ -213,7 +273,13 @@ fn install(
     let (instructions, bytes) = (function.inst_count(), version.code_size());
     let (kind, key) = (CompiledKind::Version, version.key());
     observer.compiled(Compiled { func, version: key, kind, instructions, bytes });
-    let action = |inst| Action::Interpret(Arc::clone(to(inst).expect("each point has an exit")));
+    let action = |inst| {
+        let mapping = Arc::clone(to(inst).expect("each point has an exit"));
+        match states {
+            Some(states) => Action::Hand(mapping, Arc::clone(states)),
+            None => Action::Interpret(mapping),
+        }
+    };
     let actions = version.points().iter().map(|point| action(point.at.inst())).collect();
     tier.install(&version, actions).map_err(RunError::Link)?;
     Ok(version)

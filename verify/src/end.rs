@@ -40,7 +40,7 @@ pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
         }
         (Outcome::Failed { reason: a, .. }, Outcome::Failed { reason: b, .. }) => a == b,
         (Outcome::Exited(a), Outcome::Exited(b)) => a == b,
-        (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
+        (Outcome::HostFailed { error: a, .. }, Outcome::HostFailed { error: b, .. }) => a == b,
         _ => false,
     }
 }

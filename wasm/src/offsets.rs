@@ -4,7 +4,7 @@
 //! section's contents. The importer notes offsets only on request ([`crate::import_with_offsets`]),
 //! in tables beside the module: functions, their text form and the passes know nothing of them.
 
-use ir::{Block, FinishedInsts, Func, Inst};
+use ir::{Block, FinishedIds, Func, Inst};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -108,10 +108,10 @@ impl OffsetNotes {
     }
 
     /// The offsets by the ids of the finished function, which has instructions below `bound`.
-    pub(crate) fn finish(self, ids: &FinishedInsts, bound: usize) -> BodyOffsets {
+    pub(crate) fn finish(self, ids: &FinishedIds, bound: usize) -> BodyOffsets {
         let mut insts = vec![NONE; bound].into_boxed_slice();
         for (index, offset) in self.insts.iter().enumerate() {
-            if let Some(inst) = ids.of(Inst::from_u32(index as u32)) {
+            if let Some(inst) = ids.inst(Inst::from_u32(index as u32)) {
                 insts[inst.as_u32() as usize] = *offset;
             }
         }

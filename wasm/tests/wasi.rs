@@ -274,7 +274,7 @@ fn exits_and_unknown_imports_end_the_run() {
         Outcome::Exited(-3)
     );
     let failed = |body: &str, wasi: &mut Wasi<'_>| match run(body, wasi).0 {
-        Outcome::HostFailed { message, .. } => message,
+        Outcome::HostFailed { error, .. } => error.to_string(),
         other => panic!("{other}"),
     };
     assert!(

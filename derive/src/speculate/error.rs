@@ -3,7 +3,7 @@
 use super::{Assumption, Expected};
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
-use ir::{Function, Inst, Module, Type, Value, reference};
+use ir::{FrameStateError, FrameStates, Function, Inst, Module, Point, Type, Value, reference};
 use std::fmt;
 
 /// Why a version cannot make a list of assumptions. Fields name an assumption by its index.
@@ -47,6 +47,18 @@ pub enum SpeculateError {
         /// The bits of the constant.
         bits: u64,
     },
+    /// No slot of the frame state that covers the place has the value, which is available there:
+    /// often it is the value that a register had before ([`FrameStates::not_named`]).
+    NotNamed {
+        /// The assumption.
+        assumption: usize,
+        /// The value.
+        value: Value,
+        /// The point of the frame state.
+        state: Point,
+    },
+    /// The frame states do not fit the version.
+    States(FrameStateError),
     /// An earlier assumption of the version would lose its exit.
     LosesExit {
         /// The instruction of the earlier assumption.
@@ -75,6 +87,11 @@ impl fmt::Display for SpeculateError {
             SpeculateError::NeverHolds { assumption, bits } => {
                 write!(f, "assumption {assumption}: the value is the constant {bits:#x}")
             }
+            SpeculateError::NotNamed { assumption, value, state } => {
+                let state = state.inst();
+                write!(f, "assumption {assumption}: no slot of the state at {state} has {value}")
+            }
+            SpeculateError::States(error) => error.fmt(f),
             SpeculateError::LosesExit { inst } => {
                 write!(f, "the assumption {inst}, which the version makes already, loses its exit")
             }
@@ -112,6 +129,21 @@ pub(crate) fn check_all(
         }
         if let Some(bits) = version.constant(value).filter(|known| !expected.holds(*known)) {
             return Err(SpeculateError::NeverHolds { assumption, bits });
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each assumption is about a value that a register has at its place. The version has
+/// all places and values.
+pub(super) fn check_named(
+    states: &FrameStates,
+    version: &Function,
+    assumptions: &[Assumption],
+) -> Result<(), SpeculateError> {
+    for (assumption, Assumption { at, value, .. }) in assumptions.iter().enumerate() {
+        if let Some(state) = states.not_named(version, *at, *value) {
+            return Err(SpeculateError::NotNamed { assumption, value: *value, state });
         }
     }
     Ok(())

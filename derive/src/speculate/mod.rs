@@ -37,7 +37,7 @@ pub(crate) use attempt::{
 use check::{Checked, CheckedEntry};
 pub use dropped::Dropped;
 pub use error::SpeculateError;
-use ir::{Inst, Module, Point, Value};
+use ir::{FrameStates, Inst, Module, Point, Value};
 use osr::{Version, VersionTree};
 use passes::Pipeline;
 pub use passes::{Assumption, Expected};
@@ -91,6 +91,10 @@ pub struct Plan<'a> {
     /// drops all remaining assumptions ([`Dropped::NoWorkLeft`]), and one more turn makes the
     /// version without them. An instruction costs about 50 microseconds.
     pub work: u64,
+    /// The frame states of the version to speculate on, if all assumptions are about registers.
+    /// The plan is refused if a value that it assumes something about is none of a register's at
+    /// its place ([`SpeculateError::NotNamed`]). Front ends set this while they are debugged.
+    pub states: Option<&'a FrameStates>,
 }
 
 impl<'a> Plan<'a> {
@@ -100,7 +104,7 @@ impl<'a> Plan<'a> {
 
     /// A plan that pins values on demand, with the default work.
     pub fn new(assume: &'a [Assumption], pipeline: &'a Pipeline) -> Plan<'a> {
-        Plan { assume, pipeline, pins: Pins::OnDemand, work: Plan::WORK }
+        Plan { assume, pipeline, pins: Pins::OnDemand, work: Plan::WORK, states: None }
     }
 }
 
@@ -172,6 +176,9 @@ pub fn speculate(
     plan: &Plan<'_>,
 ) -> Result<Speculative, SpeculateError> {
     error::check_all(module, tree.function(from), plan.assume)?;
+    if let Some(states) = plan.states {
+        error::check_named(states, tree.function(from), plan.assume)?;
+    }
     tree.set_module(module);
     let mut search = SpeculationSearch::new(tree.function(from), plan.assume, plan.pins, plan.work);
     // The versions of the first turn have at least these instructions.

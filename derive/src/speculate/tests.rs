@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::driver::{Missing, Why};
-use ir::Function;
 use ir::text::parse_module;
+use ir::{FrameState, FrameStates, Function};
 
 /// A function with 80 arguments.
 fn function() -> Function {
@@ -134,4 +134,32 @@ fn a_turn_that_exceeds_the_work_is_not_begun() {
     assert_eq!(state(&search), (Vec::new(), vec![(0, why), (1, why)]));
     let text = "the next turn would exceed the work that the plan grants";
     assert_eq!((why.name(), &*why.to_string()), ("no_work_left", text));
+}
+
+/// The register is doubled in front of the second state, and the guess is about its value before.
+#[test]
+fn a_guess_about_the_value_before_is_refused_by_name() {
+    let text = "func @f(%x: i32) -> i32 {\nentry:\n  %y = add.i32 %x, %x\n  %z = add.i32 %y, %y\n  \
+                return %z\n}";
+    let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let f = module.defined().next().expect("it has a function").1;
+    let insts: Vec<Inst> = f.all_insts().collect();
+    let (x, y) = (f.arguments()[0], f.inst(insts[0]).results[0]);
+    let mut states = FrameStates::new();
+    for (pc, value) in [(0, x), (1, y)] {
+        let state = FrameState::of_values(0, pc as u32, [(0, value)]);
+        states.set(Point::before(insts[pc]), state);
+    }
+    let pipeline = Pipeline::default();
+    let at = Point::before(insts[1]);
+    let made = |value, states| {
+        let assume = [Assumption { at, value, expected: Expected::Is(7), reason: 0 }];
+        let plan = Plan { states, ..Plan::new(&assume, &pipeline) };
+        let mut tree = VersionTree::new(f.clone());
+        speculate(&module, &mut tree, VersionTree::BASE, &plan).map(|made| made.exits.len())
+    };
+    assert_eq!([made(y, Some(&states)), made(x, None)], [Ok(1), Ok(1)]);
+    let error = made(x, Some(&states)).expect_err("no register has it");
+    assert_eq!(error, SpeculateError::NotNamed { assumption: 0, value: x, state: at });
+    assert_eq!(error.to_string(), "assumption 0: no slot of the state at inst1 has v0");
 }

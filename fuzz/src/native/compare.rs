@@ -36,7 +36,7 @@ pub(super) fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
         (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
             a == b && x.func == y.func
         }
-        (Outcome::HostFailed { message: a, .. }, Outcome::HostFailed { message: b, .. }) => a == b,
+        (Outcome::HostFailed { error: a, .. }, Outcome::HostFailed { error: b, .. }) => a == b,
         (native, shadow) => native == shadow,
     }
 }

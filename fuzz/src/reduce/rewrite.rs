@@ -96,7 +96,7 @@ pub(super) fn changed(function: &Function, changes: &[ReductionStep]) -> Option<
         blocks: BTreeMap::new(),
     };
     rewriter.rewrite();
-    rewriter.builder.finish().ok()
+    rewriter.builder.finish().ok().map(|finished| finished.function)
 }
 
 struct Rewriter<'a> {
@@ -282,5 +282,5 @@ pub(super) fn without_argument(function: &Function, index: usize) -> Option<Func
     };
     debug_assert!(matches!(function.value_def(function.arguments()[index]), ValueDef::Param(..)));
     rewriter.rewrite();
-    rewriter.builder.finish().ok()
+    rewriter.builder.finish().ok().map(|finished| finished.function)
 }

@@ -130,7 +130,7 @@ impl Machine {
     /// The error of a call of a function whose body has not come.
     pub fn body_missing(&self, func: Func) -> HostError {
         let name = AtName(&self.declarations().funcs[func].name);
-        HostError::Failed(format!("the body of {name} has not come"))
+        HostError::failed(format!("the body of {name} has not come"))
     }
 
     /// The version that new activations of a function execute; `None` for an imported function, and

@@ -159,7 +159,7 @@ impl Host for Negate {
         match args[0] {
             1000 => Err(HostError::Exit(3)),
             1001 => Err(HostError::Trap(TrapKind::User(9))),
-            1002 => Err(HostError::Failed("not today".to_owned())),
+            1002 => Err(HostError::failed("not today")),
             x => {
                 // Negation sets bits above the type of the result. The interpreter must clear them.
                 results[0] = x.wrapping_neg();

@@ -117,7 +117,7 @@ fn an_effect_declared_too_small_is_named() {
         ] {
             let (outcome, _) = run_in(&mut machine(&module, Limits::default()), name, act);
             let said = match &outcome {
-                Outcome::HostFailed { message, .. } => Some(message.clone()),
+                Outcome::HostFailed { error, .. } => Some(error.to_string()),
                 _ => None,
             };
             assert_eq!(said, expected.map(|what| breach(effect, what)), "{name} {act:?}");

@@ -244,7 +244,7 @@ fn ends_in_native_code() {
     let module = parse(STATE);
     let mut machine = machine(&module);
     let site = machine.site(func(&module, "read"), None);
-    let message = "no".to_owned();
+    let HostError::Failed(error) = HostError::failed("no") else { panic!("it failed") };
     let ends = [
         (EarlyEnd::OutOfFuel, Outcome::OutOfFuel(site.clone())),
         (EarlyEnd::StackOverflow, Outcome::StackOverflow(site.clone())),
@@ -254,8 +254,8 @@ fn ends_in_native_code() {
             Outcome::Trapped { kind: TrapKind::User(1), site: site.clone() },
         ),
         (
-            EarlyEnd::Host(HostError::Failed(message.clone())),
-            Outcome::HostFailed { message, site: site.clone() },
+            EarlyEnd::Host(HostError::Failed(error.clone())),
+            Outcome::HostFailed { error, site: site.clone() },
         ),
     ];
     for (end, outcome) in ends {

@@ -325,7 +325,7 @@ impl Host for Writer {
         results: &mut [u64],
     ) -> Result<(), HostError> {
         let memory = Memory::from_u32(0);
-        let failed = |_| HostError::Failed("out of bounds".to_owned());
+        let failed = |_| HostError::failed("out of bounds");
         memories.write(memory, 12, &args[0].to_le_bytes()).map_err(failed)?;
         assert!(memories.write(memory, PAGE - 1, &[1, 2]).is_err());
         assert!(memories.read(memory, u64::MAX, 2).is_none());

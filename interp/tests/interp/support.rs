@@ -29,7 +29,7 @@ pub(crate) fn define(
     let args: Vec<Value> = params.iter().map(|ty| builder.append_param(entry, *ty)).collect();
     builder.switch_to(entry);
     body(&mut builder, &args);
-    module.define(func, builder.finish().expect("the body is complete"));
+    module.define(func, builder.finish().expect("the body is complete").function);
     func
 }
 

@@ -12,6 +12,8 @@
 //! `prune` drops redundant and unused parameters, and `rebuild` numbers the rest.
 
 mod dominators;
+mod finished;
+mod insts;
 mod joins;
 mod place;
 mod prune;
@@ -26,12 +28,12 @@ use crate::function::{Function, InstNode, ValueData};
 use crate::inst::{Edge, InstData, InstSpec, Target};
 use crate::mutate::InsertPosition;
 use crate::opcode::Opcode;
-use crate::sparse::NOWHERE;
 use crate::types::{Signature, Type};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+pub use finished::{FinishedFunction, FinishedIds};
 pub use variables::Variable;
 use variables::Variables;
 
@@ -103,33 +105,6 @@ pub struct FunctionBuilder {
     next_state: Option<FrameState>,
     /// The frame states, each with its instruction.
     states: BTreeMap<Inst, FrameState>,
-    /// Whether the client wants the new ids of its instructions.
-    tells_insts: bool,
-}
-
-/// A finished function, with the tables that the client may request.
-struct FinishedBody {
-    function: Function,
-    /// The parameters created for variables.
-    params: Vec<(Value, Variable)>,
-    states: FrameStates,
-    /// By the client's id of an instruction: the new id, or [`NOWHERE`]. `None` if all ids stay, or
-    /// if the client does not want them.
-    insts: Option<Vec<u32>>,
-}
-
-/// The ids of instructions in a finished function ([`FunctionBuilder::finish_with_insts`]).
-#[derive(Clone, Debug)]
-pub struct FinishedInsts(Option<Vec<u32>>);
-
-impl FinishedInsts {
-    /// The id of an instruction that [`FunctionBuilder::insert`] returned. `None` if the builder
-    /// dropped the instruction, with an empty block. Cost: constant.
-    pub fn of(&self, inserted: Inst) -> Option<Inst> {
-        let Some(ids) = &self.0 else { return Some(inserted) };
-        let id = ids.get(inserted.as_u32() as usize).copied().filter(|id| *id != NOWHERE);
-        id.map(Inst::from_u32)
-    }
 }
 
 impl FunctionBuilder {
@@ -146,7 +121,6 @@ impl FunctionBuilder {
             skip_but: None,
             next_state: None,
             states: BTreeMap::new(),
-            tells_insts: false,
         }
     }
 
@@ -364,7 +338,8 @@ impl FunctionBuilder {
     /// Notes the frame state in front of the next instruction. Its values may come from variables
     /// ([`FunctionBuilder::use_var`]): a variable that only frame states read keeps its parameters,
     /// so that the value is there. The last of several states in front of an instruction counts.
-    /// [`FunctionBuilder::finish_with_states`] returns them.
+    /// `finish` repeats the state at the start of a block in front of each jump to the block that
+    /// has no state. [`FinishedFunction::states`] has all of them.
     pub fn frame_state(&mut self, state: FrameState) {
         self.next_state = Some(state);
     }
@@ -400,62 +375,31 @@ impl FunctionBuilder {
     }
 
     /// Finishes the function. New ids are assigned, dense and in layout order, if the client
-    /// declared a variable, reserved a block, or requested that empty blocks be dropped. Ids
-    /// returned earlier are then meaningless. Otherwise all ids stay.
+    /// declared a variable, reserved a block, or requested that empty blocks be dropped. Otherwise
+    /// all ids stay. [`FinishedFunction::ids`] gives the new id of an instruction, a value or a
+    /// block that the builder has returned before.
     ///
     /// Cost: near-linear in the number of blocks, edges, instructions and reads of variables.
     ///
     /// # Errors
     /// When the function has no block, a block has no terminator, or variables cannot be resolved:
     /// see [`BuildError`].
-    pub fn finish(self) -> Result<Function, BuildError> {
-        self.finish_with_params().map(|(function, _)| function)
+    pub fn finish(self) -> Result<FinishedFunction, BuildError> {
+        let mut finished = self.finish_body()?;
+        finished.function.start_history();
+        finished.states.repeat_at_jumps(&finished.function);
+        Ok(finished)
     }
 
-    /// Finishes the function as [`FunctionBuilder::finish`] does. Also returns the parameters
-    /// created for variables, each with its variable, in an order without meaning.
-    ///
-    /// # Errors
-    /// As [`FunctionBuilder::finish`].
-    pub fn finish_with_params(self) -> Result<(Function, Vec<(Value, Variable)>), BuildError> {
-        let FinishedBody { mut function, params, .. } = self.finish_body()?;
-        function.start_history();
-        Ok((function, params))
-    }
-
-    /// Finishes the function as [`FunctionBuilder::finish`] does. Also returns its frame states
-    /// ([`FunctionBuilder::frame_state`]), in terms of the finished function.
-    ///
-    /// # Errors
-    /// As [`FunctionBuilder::finish`].
-    pub fn finish_with_states(self) -> Result<(Function, FrameStates), BuildError> {
-        let FinishedBody { mut function, states, .. } = self.finish_body()?;
-        function.start_history();
-        Ok((function, states))
-    }
-
-    /// Finishes the function as [`FunctionBuilder::finish`] does. Also returns the ids that the
-    /// inserted instructions have in the finished function. The zeros that the builder adds are not
-    /// among them. Cost: four more bytes for each instruction.
-    ///
-    /// # Errors
-    /// As [`FunctionBuilder::finish`].
-    pub fn finish_with_insts(mut self) -> Result<(Function, FinishedInsts), BuildError> {
-        self.tells_insts = true;
-        let FinishedBody { mut function, insts, .. } = self.finish_body()?;
-        function.start_history();
-        Ok((function, FinishedInsts(insts)))
-    }
-
-    fn finish_body(mut self) -> Result<FinishedBody, BuildError> {
+    fn finish_body(mut self) -> Result<FinishedFunction, BuildError> {
         self.check()?;
         if !self.renumbers {
             let mut states = FrameStates::new();
             for (inst, state) in self.states {
                 states.set(Point::before(inst), state);
             }
-            let params = Vec::new();
-            return Ok(FinishedBody { function: self.function, params, states, insts: None });
+            let (params, ids) = (Vec::new(), FinishedIds(None));
+            return Ok(FinishedFunction { function: self.function, states, params, ids });
         }
         if let Some(keep) = &mut self.skip_but {
             // A frame state needs its instruction (`a_state_keeps_an_empty_block`).
@@ -473,15 +417,13 @@ impl FunctionBuilder {
             let is_free = |block, to| !made.contains(&block) && !made.contains(&to);
             skip::skip_empty(&mut self.function, keep, is_free);
         }
-        let asked = rebuild::Asked { states: self.states, insts: self.tells_insts };
-        let finished = rebuild::rebuild(self.function, asked, &placement, &pruned);
-        let FinishedBody { mut function, params, states, insts } = finished;
+        let mut finished = rebuild::rebuild(self.function, self.states, &placement, &pruned);
         // To shrink a table holds two copies of it for a moment, so a reserved one stays.
         if !self.has_reserved {
-            function.insts.shrink();
-            function.values.shrink();
+            finished.function.insts.shrink();
+            finished.function.values.shrink();
         }
-        Ok(FinishedBody { function, params, states, insts })
+        Ok(finished)
     }
 
     fn check(&self) -> Result<(), BuildError> {
@@ -519,7 +461,7 @@ mod tests {
         b.switch_to(last);
         let value = b.use_var(variable);
         b.ret(&[value]);
-        let function = b.finish().expect("complete");
+        let function = b.finish().expect("complete").function;
         assert_eq!(function.family().new_inst(), Inst::from_u32(2));
         assert_eq!(function.family().new_value(), Value::from_u32(1));
         assert_eq!(function.family().new_block(), Block::from_u32(2));
@@ -549,7 +491,7 @@ mod tests {
         b.switch_to(other);
         assert_eq!(b.use_var(two), read);
         b.ret(&[read]);
-        let function = b.finish().expect("complete");
+        let function = b.finish().expect("complete").function;
         let last = function.blocks().nth(1).and_then(|block| function.block_insts(block).last());
         assert_eq!(function.inst(last.expect("a return")).args.first(), Some(&arg));
     }

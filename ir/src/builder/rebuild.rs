@@ -4,7 +4,7 @@
 //! The tables of instructions and values change in place. A second copy beside the first would
 //! double the memory that an import needs (`wasm/tests/memory.rs`).
 
-use super::FinishedBody;
+use super::finished::{FinishedFunction, FinishedIds, NewIds};
 use super::place::{Placement, ReadSource};
 use super::prune::Pruned;
 use crate::bag::Bag;
@@ -23,21 +23,14 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The client's ids to translate, in addition to the ids of the function.
-pub(super) struct Asked {
-    pub(super) states: BTreeMap<Inst, FrameState>,
-    /// Whether the client wants the new ids of its instructions.
-    pub(super) insts: bool,
-}
-
-/// Rebuilds the function with the remaining parameters. Also returns these parameters, each with
-/// its variable, the frame states, and on request the new ids of instructions. Cost: linear.
+/// Rebuilds the function with the remaining parameters. `states` are the frame states, each with
+/// the client's id of its instruction. Cost: linear.
 pub(super) fn rebuild(
     function: Function,
-    asked: Asked,
+    states: BTreeMap<Inst, FrameState>,
     placement: &Placement,
     pruned: &Pruned,
-) -> FinishedBody {
+) -> FinishedFunction {
     let made = made_by_block(placement, pruned);
     let mut rebuild = Rebuild {
         edge_rank: EdgeRanks::new(&function, &made),
@@ -54,15 +47,17 @@ pub(super) fn rebuild(
     let (inst_count, value_count) = rebuild.number();
     rebuild.translate();
     rebuild.rename();
-    let states = rebuild.states(asked.states);
-    let to = rebuild.new_insts();
-    let insts = asked.insts.then(|| to.clone());
-    rebuild.reorder(to, inst_count, value_count);
+    let states = rebuild.states(states);
+    let mut insts = rebuild.new_insts();
+    rebuild.function.insts.permute(&mut insts, inst_count);
+    let values = rebuild.move_values(value_count);
     let blocks = rebuild.fill();
     let params =
         pruned.live.ones().map(|p| (rebuild.made_value[p], placement.params[p].variable)).collect();
+    let new_blocks = rebuild.new_block.values().map(|block| block.as_u32()).collect();
+    let ids = FinishedIds(Some(NewIds { insts, values, blocks: new_blocks }));
     let function = rebuild.finished(blocks, inst_count, value_count);
-    FinishedBody { function, params, states, insts }
+    FinishedFunction { function, states, params, ids }
 }
 
 /// The remaining created parameters of each block, by block index, in the order of their variables.
@@ -309,15 +304,32 @@ impl Rebuild<'_> {
         to
     }
 
-    /// Moves instructions and values to their new ids.
-    fn reorder(&mut self, insts: Vec<u32>, inst_count: usize, value_count: usize) {
-        self.function.insts.permute(insts, inst_count);
+    /// Moves values to their new ids. Returns the new id by the client's id, placeholders of reads
+    /// included, or [`NOWHERE`].
+    fn move_values(&mut self, count: usize) -> Vec<u32> {
         // The reserved value has the number `NOWHERE`.
-        let to = std::mem::take(&mut self.value).into_iter().map(Value::as_u32).collect();
-        self.function.values.permute(to, value_count);
+        let mut to = std::mem::take(&mut self.value).into_iter().map(Value::as_u32).collect();
+        self.function.values.permute(&mut to, count);
         for value in self.function.values.values_mut() {
             value.users = Bag::default();
         }
+        for (placeholder, source) in self.placement.reads.iter() {
+            let Some(source) = *source else { continue };
+            let new = match self.pruned.resolve(source) {
+                // Settled, hence no placeholder.
+                ReadSource::Value(value) => to[value.index()],
+                ReadSource::Param(param) if self.pruned.live.contains(param as usize) => {
+                    self.made_value[param as usize].as_u32()
+                }
+                ReadSource::Zero(ty) => {
+                    let zero = self.zeros.get(&(self.function.entry(), ty));
+                    zero.map_or(NOWHERE, |value| value.as_u32())
+                }
+                ReadSource::Param(_) | ReadSource::LocalZero(_) => NOWHERE,
+            };
+            to[placeholder.index()] = new;
+        }
+        to
     }
 
     /// Creates the blocks with their parameters and zeros, and links the instructions.

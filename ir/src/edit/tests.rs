@@ -29,7 +29,7 @@ fn sample() -> Function {
     b.jump(header, &[next_i, both]);
     b.switch_to(exit);
     b.ret(&[sum]);
-    b.finish().expect("the sample is complete")
+    b.finish().expect("the sample is complete").function
 }
 
 /// A pass that uses every primitive at least once.

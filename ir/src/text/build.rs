@@ -404,7 +404,7 @@ fn build_function<'a>(
     function.resolve_operands(scope.faults);
     let lines = function.lines;
     match function.builder.finish() {
-        Ok(body) => scope.module.define(func, body),
+        Ok(finished) => scope.module.define(func, finished.function),
         Err(_) if function.lost => {}
         Err(error) => {
             let (at, message) = match error {

@@ -26,6 +26,15 @@ pub fn print_function(module: &Module, function: &Function) -> String {
     collect(|out| FunctionText::new(module, function).write_function(out))
 }
 
+impl fmt::Display for Function {
+    /// Writes the text form. Without a module, functions, memories, tables, globals and signatures
+    /// have the names of their ids, `@func0`; [`print_function`] gives them their own. Cost: near
+    /// linear in the size.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        FunctionText::new(&Module::new(), self).write_function(f)
+    }
+}
+
 /// The text form of one instruction, without indentation or line end. Cost: linear in the number of
 /// names in the function; keep a [`FunctionText`] to print many instructions.
 ///

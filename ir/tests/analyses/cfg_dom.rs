@@ -119,7 +119,7 @@ fn availability_counts_own_parameters_and_earlier_results() {
     builder.switch_to(dead);
     let d = builder.constant(Type::I32, 1);
     let dead_ret = builder.ret(&[d]);
-    let function = builder.finish().expect("complete");
+    let function = builder.finish().expect("complete").function;
     let (_, dom) = analyses(&function);
     let available = |value, inst| dom.available_at(&function, value, Point::before(inst));
     let inst = |value| function.defining_inst(value).expect("a result");

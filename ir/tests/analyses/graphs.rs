@@ -61,7 +61,7 @@ pub(crate) fn function(graph: &Graph) -> Function {
         };
         builder.insert(InstSpec::terminator(opcode, &args, targets));
     }
-    builder.finish().expect("every block is terminated")
+    builder.finish().expect("every block is terminated").function
 }
 
 /// A function with this control flow and random parameters, values and arguments. It is strict:
@@ -123,7 +123,7 @@ pub(crate) fn function_with_values(graph: &Graph, rng: &mut Rng) -> Function {
         };
         builder.insert(InstSpec::terminator(opcode, &args, targets));
     }
-    builder.finish().expect("every block is terminated")
+    builder.finish().expect("every block is terminated").function
 }
 
 /// The nodes reachable from node 0 without entering `without`.

@@ -33,7 +33,7 @@ fn function(graph: &Graph, rng: &mut Rng) -> Function {
         };
         builder.insert(InstSpec::terminator(opcode, &args, targets));
     }
-    builder.finish().expect("every block is terminated")
+    builder.finish().expect("every block is terminated").function
 }
 
 fn access(builder: &mut FunctionBuilder, rng: &mut Rng, x: Value) {

@@ -4,7 +4,8 @@ use crate::text::random::random_module;
 use crate::text::{SAMPLE, check_any_text, parse};
 use osier_ir::text::{FunctionText, parse_module_with_lines, print_inst, print_module};
 use osier_ir::{
-    Block, Func, Function, FunctionBuilder, Global, Imm, Inst, Module, Signature, Type, Value,
+    Block, Func, Function, FunctionBuilder, Global, Imm, Inst, Memory, Module, Opcode, Signature,
+    TrapKind, Type, Value,
 };
 use proptest::prelude::*;
 
@@ -145,7 +146,7 @@ fn name_clashes_get_the_first_free_suffix() {
     }
     builder.switch_to(block);
     let inst = builder.ret(&values);
-    let function = builder.finish().expect("one terminated block");
+    let function = builder.finish().expect("one terminated block").function;
     assert_eq!(print_inst(&Module::new(), &function, inst), "return %x, %x.2, %x.1, %v4, %v4.1");
 }
 
@@ -160,7 +161,7 @@ fn a_hundred_thousand_equal_names_are_resolved() {
         builder.name_value(value, "x");
     }
     builder.ret(&[]);
-    let function = builder.finish().expect("one terminated block");
+    let function = builder.finish().expect("one terminated block").function;
     let module = Module::new();
     let text = FunctionText::new(&module, &function);
     assert_eq!(text.inst(Inst::from_u32(99_999)), "%x.99999 = const.i32 1");
@@ -212,4 +213,38 @@ fn lines_of_instructions_are_known() {
     let (_, lines) = parse_module_with_lines(text).expect("a good text");
     let line = |i| lines.line(Func::from_u32(0), Inst::from_u32(i));
     assert_eq!([line(0), line(1), line(2)], [Some(5), Some(6), None]);
+}
+
+/// The calls of the builder for instructions with an immediate, and the text of a function without
+/// its module.
+#[test]
+fn a_function_prints_without_its_module() {
+    let signature = Signature::new(&[Type::I32, Type::I64], &[Type::I64]);
+    let mut b = FunctionBuilder::new("f", signature);
+    let (entry, end) = (b.create_block(), b.create_block());
+    let [at, address] = [Type::I32, Type::I64].map(|ty| b.append_param(entry, ty));
+    b.switch_to(entry);
+    let (memory, host) = (Memory::from_u32(0), Memory::from_u32(1));
+    let low = b.load(Opcode::Uload8, Type::I64, memory, at, 0);
+    let word = b.load(Opcode::Load, Type::F64, host, address, 8);
+    b.store(Opcode::Store16, memory, at, 2, low);
+    b.store(Opcode::Store, host, address, 16, word);
+    let results = b.call(Func::from_u32(3), &[low], &[Type::I64, Type::I32]).to_vec();
+    b.br_if(results[1], end, end);
+    b.switch_to(end);
+    b.trap(TrapKind::User(u32::MAX));
+    let function = b.finish().expect("complete").function;
+    let text = "func @f(%v0: i32, %v1: i64) -> i64 {
+block0:
+  %v2 = uload8.i64 @memory0[%v0]
+  %v3 = load.f64 @memory1[%v1 + 8]
+  store16.i64 @memory0[%v0 + 2], %v2
+  store.f64 @memory1[%v1 + 16], %v3
+  %v4, %v5 = call @func3(%v2)
+  br_if %v5, block1, block1
+block1:
+  trap user4294967295
+}
+";
+    assert_eq!(function.to_string(), text);
 }

@@ -214,7 +214,7 @@ fn random_function(module: &Module, func: Func, draw: &mut Draw<'_>) -> Function
             builder.name_block(block, name);
         }
     }
-    builder.finish().expect("every block is terminated")
+    builder.finish().expect("every block is terminated").function
 }
 
 fn random_inst(
@@ -252,7 +252,7 @@ fn random_inst(
         Shape::ElemDrop => (Imm::Elem(Elem::from_u32(1)), 0),
         Shape::GlobalGet => (Imm::Global(global), 0),
         Shape::GlobalSet => (Imm::Global(global), 1),
-        Shape::Trap => (Imm::Trap(*draw.of(&[TrapKind::Unreachable, TrapKind::User(65535)])), 0),
+        Shape::Trap => (Imm::Trap(*draw.of(&[TrapKind::Unreachable, TrapKind::User(u32::MAX)])), 0),
         Shape::OsrTest => (Imm::Exit(OsrPoint::from_u32(draw.below(256) as u32)), 0),
         Shape::OsrExit => (Imm::Exit(OsrPoint::from_u32(u32::MAX - 1)), draw.below(4)),
         Shape::Assume => (Imm::Assumed(draw.bits(ty), draw.below(256) as u32), 1 + draw.below(3)),

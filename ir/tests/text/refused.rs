@@ -112,7 +112,7 @@ fn mnemonics_have_the_right_suffix() {
         &body("b:\n  %x = add.i33 %a, %a\n  return %x"),
         &body("b:\n  return.i32 %a"),
         &body("b:\n  trap nosuch"),
-        &body("b:\n  trap user65536"),
+        &body("b:\n  trap user4294967296"),
         &body("b:\n  switch %a, [b]"),
         &body("b:\n  br_if %a, b"),
     ]);

@@ -207,7 +207,7 @@ fn build(program: &Program, skip: Option<&[usize]>) -> Function {
     if let Some(keep) = skip {
         b.skip_empty_blocks(keep.iter().map(|n| blocks[*n]).collect());
     }
-    b.finish().expect("complete")
+    b.finish().expect("complete").function
 }
 
 /// Runs the few operations that [`build`] emits. Fails if an operation reads a value that was never
@@ -366,7 +366,7 @@ fn the_law_sees_dead_and_redundant_parameters() {
     b.switch_to(body);
     let two = b.op(Opcode::Add, Type::I32, &[z, z]);
     b.br_if(two, Target::new(head, &[z, y]), Target::new(head, &[z, two]));
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     let explicit = |b: Block| usize::from(b == function.entry());
     let found = laws::violations(&function, explicit).join("; ");
     assert!(found.contains("v2 is dead"), "{found}");

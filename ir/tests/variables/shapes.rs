@@ -49,7 +49,7 @@ fn a_long_chain_is_walked_without_recursion() {
         b.switch_to(next);
     }
     return_var(&mut b, vars[0]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(made_params(&function), 0);
     assert_eq!(
         function.inst(function.all_insts().last().expect("ret")).args[0],
@@ -71,7 +71,7 @@ fn a_long_chain_of_copies_is_resolved_without_recursion() {
         from = to;
     }
     return_var(&mut b, from);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(
         function.inst(function.all_insts().last().expect("ret")).args[0],
         function.arguments()[0]
@@ -106,7 +106,7 @@ fn variables_that_live_across_many_joins_cost_their_uses() {
         sum = b.op(Opcode::Add, Type::I32, &[sum, value]);
     }
     b.ret(&[sum]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(made_params(&function), 5_000);
 }
 
@@ -134,7 +134,7 @@ fn nested_loops(depth: usize, limit: usize, vars: usize) -> Result<Function, Bui
         b.switch_to(after);
     }
     return_var(&mut b, vars[0]);
-    b.finish()
+    b.finish().map(|finished| finished.function)
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn variables_set_once_in_deep_loops_cost_their_uses() {
         b.op(Opcode::Eqz, Type::I32, &[value]);
     }
     return_var(&mut b, vars[0]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(made_params(&function), 0);
 }
 
@@ -193,7 +193,7 @@ fn many_exits_to_one_block_cost_near_linear_time() {
     b.place_block(exit);
     b.switch_to(exit);
     return_var(&mut b, vars[0]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(made_params(&function), 1);
 }
 
@@ -222,7 +222,7 @@ fn an_irreducible_cycle_of_redundant_parameters_goes() {
     }
     b.switch_to(out);
     return_var(&mut b, vars[0]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(made_params(&function), 0);
 }
 
@@ -246,7 +246,7 @@ fn parameters_that_only_feed_each_other_go() {
     b.br_if(condition, Target::new(head, &[]), Target::new(out, &[]));
     b.switch_to(out);
     b.ret(&[condition]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(made_params(&function), 0);
     lawful(&function);
 }
@@ -264,7 +264,7 @@ fn a_variable_never_set_is_zero() {
     b.jump(join, &[]);
     b.switch_to(join);
     return_var(&mut b, unset);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     let zero = function.inst(function.first_inst(function.entry()));
     assert_eq!(zero.constant(), Some(0));
     assert_eq!(made_params(&function), 1);
@@ -283,7 +283,7 @@ fn unreachable_blocks_read_zeros_of_their_own() {
     b.jump(out, &[]);
     b.switch_to(out);
     return_var(&mut b, vars[0]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     let dead = function.blocks().nth(1).expect("three blocks");
     assert_eq!(function.inst(function.first_inst(dead)).constant(), Some(0));
     assert_eq!(made_params(&function), 0);
@@ -301,7 +301,7 @@ fn reserved_blocks_stand_where_they_are_placed_or_are_dropped() {
     b.place_block(join);
     b.switch_to(join);
     return_var(&mut b, vars[0]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(function.block_count(), 3);
     assert_eq!(function.block_bound(), 3);
     let blocks: Vec<Block> = function.blocks().collect();
@@ -337,7 +337,7 @@ fn without_variables_ids_stay() {
     b.ret(&[value]);
     b.switch_to(entry);
     b.jump(last, &[]);
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     assert_eq!(function.value_block(value), last);
     assert_eq!(function.first_inst(entry).as_u32(), 2);
 }

@@ -1,8 +1,8 @@
 //! Frame states noted while a function is built.
 
 use ir::{
-    FrameState, FrameStateError, FrameStates, Function, FunctionBuilder, Local, LocalContent,
-    Opcode, Point, Signature, Target, Type, Value, Variable,
+    FinishedFunction, FrameState, FrameStateError, FrameStates, Function, FunctionBuilder, Local,
+    LocalContent, Opcode, Point, Signature, Target, Type, Value, Variable,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn variable(b: &mut FunctionBuilder, value: Value) -> Variable {
 }
 
 fn content(states: &FrameStates, function: &Function, pc: u32, slot: u32) -> LocalContent {
-    let (point, state) = states.iter().find(|(_, state)| state.pc == pc).expect("a state");
+    let (point, state) = states.noted().find(|(_, state)| state.pc == pc).expect("a state");
     assert!(function.has_inst(point.inst()));
     let local = state.locals.iter().find(|local| local.slot == slot).expect("a local");
     assert_eq!(local.representation, 7);
@@ -55,7 +55,7 @@ fn a_variable_that_only_a_state_reads_has_its_value_there() {
     b.switch_to(end);
     let result = b.use_var(count);
     b.ret(&[result]);
-    let (function, states) = b.finish_with_states().expect("complete");
+    let FinishedFunction { function, states, .. } = b.finish().expect("complete");
     assert_eq!(states.check(&function), Ok(()));
     let head = function.blocks().nth(1).expect("the header");
     let params = function.block_params(head);
@@ -69,7 +69,7 @@ fn a_variable_that_only_a_state_reads_has_its_value_there() {
         })
         .into();
     assert_eq!(named, params.iter().copied().collect());
-    let at = states.iter().next().expect("a state").0;
+    let at = states.noted().next().expect("a state").0;
     assert_eq!(at, Point::before(function.first_inst(head)));
 }
 
@@ -87,7 +87,7 @@ fn a_variable_without_a_value_is_a_constant_zero_in_a_state() {
     b.frame_state(FrameState::new(0, 2, vec![local(0, nothing), local(1, arg)]));
     let zero = b.constant(Type::I32, 0);
     b.ret(&[zero]);
-    let (function, states) = b.finish_with_states().expect("complete");
+    let FinishedFunction { function, states, .. } = b.finish().expect("complete");
     for pc in [1, 2] {
         let found = content(&states, &function, pc, 0);
         assert_eq!(found, LocalContent::Constant(Type::I64, 0), "{pc}");
@@ -115,13 +115,14 @@ fn a_state_keeps_an_empty_block() {
         b.switch_to(end);
         b.ret(&[arg]);
         b.skip_empty_blocks(BTreeSet::new());
-        b.finish_with_states().expect("complete")
+        let FinishedFunction { function, states, .. } = b.finish().expect("complete");
+        (function, states)
     };
     assert_eq!(made(false).0.blocks().count(), 2);
     let (function, states) = made(true);
     assert_eq!(function.blocks().count(), 3);
     assert_eq!(states.check(&function), Ok(()));
-    let (_, state) = states.iter().next().expect("a state");
+    let (_, state) = states.noted().next().expect("a state");
     assert_eq!(state.activations().map(|one| one.pc).collect::<Vec<_>>(), [5, 4]);
     assert_eq!(state.all_values().collect::<Vec<_>>(), [function.arguments()[0]]);
 }
@@ -133,7 +134,7 @@ fn states_without_variables_keep_their_ids() {
     b.frame_state(FrameState::new(0, 1, Vec::new()));
     b.frame_state(FrameState::new(0, 2, vec![local(0, arg)]));
     let ret = b.ret(&[arg]);
-    let (function, states) = b.finish_with_states().expect("complete");
+    let FinishedFunction { function, states, .. } = b.finish().expect("complete");
     assert_eq!(states.len(), 1, "the last state in front of an instruction counts");
     assert_eq!(states.get(Point::before(ret)).map(|state| state.pc), Some(2));
     assert_eq!(states.check(&function), Ok(()));
@@ -145,7 +146,7 @@ fn states_that_do_not_fit_are_refused() {
     let one = b.constant(Type::I32, 1);
     let first = Point::before(b.function().first_inst(b.function().entry()));
     let end = Point::before(b.ret(&[arg]));
-    let function = b.finish().expect("complete");
+    let function = b.finish().expect("complete").function;
     let checked = |at: Point, locals: Vec<Local>| {
         let mut states = FrameStates::new();
         states.set(at, FrameState::new(0, 0, locals));
@@ -165,4 +166,93 @@ fn states_that_do_not_fit_are_refused() {
     assert_eq!(checked(beyond, Vec::new()), Err(FrameStateError::NoSuchPoint(beyond)));
     let says = FrameStateError::NotAvailable(first, one).to_string();
     assert!(says.contains(&format!("{}", first.inst())) && says.contains(&format!("%{one}")));
+}
+
+/// A client finds its own values, instructions and blocks again: what it guesses about is the value
+/// that the state names.
+#[test]
+fn own_ids_are_found_again() {
+    let (mut b, arg) = start();
+    let (count, unread) = (variable(&mut b, arg), variable(&mut b, arg));
+    let unset = b.declare_var(Type::I32);
+    let (head, dropped, end) = (b.reserve_block(), b.reserve_block(), b.reserve_block());
+    let enters = b.jump(head, &[]);
+    b.place_block(end);
+    b.switch_to(end);
+    let (last, zero) = (b.use_var(count), b.use_var(unset));
+    let ret = b.ret(&[last]);
+    b.place_block(head);
+    b.switch_to(head);
+    let (now, ignored) = (b.use_var(count), b.use_var(unread));
+    b.frame_state(FrameState::of_values(0, 1, [(4, now)]));
+    let one = b.constant(Type::I32, 1);
+    let less = b.op(Opcode::Sub, Type::I32, &[now, one]);
+    b.def_var(count, less);
+    b.def_var(unread, less);
+    let branch = b.br_if(less, head, dropped);
+    b.place_block(dropped);
+    b.switch_to(dropped);
+    let skipped = b.jump(end, &[]);
+    b.skip_empty_blocks(BTreeSet::new());
+    let FinishedFunction { function, states, params, ids } = b.finish().expect("complete");
+    let found = |value| ids.value(value).expect("it stays");
+    let [param] = function.block_params(ids.block(head).expect("it stays")) else { panic!() };
+    assert_eq!(params, [(*param, count)]);
+    assert_eq!([found(arg), found(now)], [function.arguments()[0], *param]);
+    // The block at the end has one predecessor, so it reads the result of its branch's block.
+    assert_eq!(found(last), found(less));
+    let sub = ids.inst(branch).and_then(|inst| function.prev_inst(inst)).expect("it subtracts");
+    assert_eq!(function.inst(sub).results[0], found(less));
+    assert_eq!(function.inst(sub).args[..], [found(now), found(one)]);
+    assert_eq!(function.inst(ids.inst(ret).expect("it stays")).args[..], [found(last)]);
+    assert_eq!(function.inst(ids.inst(enters).expect("it stays")).opcode, Opcode::Jump);
+    // The read has no user, so its parameter is dropped; no instruction makes the zero.
+    assert_eq!([ids.value(ignored), ids.value(zero)], [None, None]);
+    assert_eq!((ids.inst(skipped), ids.block(dropped)), (None, None));
+    let at = Point::before(sub);
+    assert_eq!(states.content(&function, at, 4), Some(LocalContent::Value(found(now))));
+    assert_eq!(states.not_named(&function, at, found(now)), None);
+    // Defined behind the state.
+    assert_eq!(states.not_named(&function, at, found(one)), None);
+    let (state, _) = states.covering(&function, at).expect("the header has one");
+    assert_eq!(states.not_named(&function, at, found(arg)), Some(state));
+    let end = Point::before(ids.inst(ret).expect("it stays"));
+    assert_eq!(states.covering(&function, end), None);
+}
+
+/// The header has a state, and the jumps in front of it have none: one falls through, one comes
+/// back, and one stands alone in a block that another jump leads to.
+#[test]
+fn a_jump_repeats_the_state_it_leads_to() {
+    let (mut b, arg) = start();
+    let count = variable(&mut b, arg);
+    let (lone, head, body) = (b.reserve_block(), b.reserve_block(), b.reserve_block());
+    let falls = b.jump(lone, &[]);
+    b.place_block(lone);
+    b.switch_to(lone);
+    let alone = b.jump(head, &[]);
+    b.place_block(head);
+    b.switch_to(head);
+    let now = b.use_var(count);
+    let constant =
+        Local { slot: 1, content: LocalContent::Constant(Type::I64, 3), representation: 7 };
+    b.frame_state(FrameState::new(0, 10, vec![local(0, now), constant, local(2, arg)]));
+    let branch = b.br_if(now, body, body);
+    b.place_block(body);
+    b.switch_to(body);
+    let less = b.op(Opcode::Sub, Type::I32, &[now, arg]);
+    b.def_var(count, less);
+    let back = b.jump(head, &[]);
+    let FinishedFunction { function, states, ids, .. } = b.finish().expect("complete");
+    assert_eq!(states.check(&function), Ok(()));
+    let point = |inst| Point::before(ids.inst(inst).expect("it stays"));
+    let noted: Vec<Point> = states.noted().map(|(point, _)| point).collect();
+    assert_eq!(noted, [point(branch)]);
+    let [arg, now, less] = [arg, now, less].map(|value| ids.value(value).expect("it stays"));
+    for (inst, first) in [(falls, arg), (alone, arg), (branch, now), (back, less)] {
+        let state = states.get(point(inst)).expect("a state");
+        let expected = FrameState::new(0, 10, vec![local(0, first), constant, local(2, arg)]);
+        assert_eq!(*state, expected, "{inst}");
+    }
+    assert_eq!(states.len(), 4);
 }

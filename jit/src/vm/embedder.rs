@@ -10,6 +10,7 @@ use super::state::RunAccess;
 use super::stop::{RunError, RunStop};
 use interp::HostError;
 use ir::{DeclaredEffect, Func, Function, Point, Type};
+use std::error::Error;
 use std::sync::Arc;
 
 /// The embedder of a machine: the functions that a program imports, and an interpreter for
@@ -36,7 +37,7 @@ pub trait Embedder {
         let import = back.module().funcs[func].import.clone();
         let import = import.expect("jit: the embedder is called for imported functions");
         let what = format!("no host function {}.{}", import.module, import.field);
-        Err(HostError::Failed(what).into())
+        Err(HostError::failed(what).into())
     }
 
     /// Returns the body of a function that awaits it ([`ir::Module::define_later`]) and is called.
@@ -75,9 +76,17 @@ pub(super) enum CallbackCause {
 
 impl CallbackEnd {
     /// Ends the run with an error of a host: the program traps or exits, or the embedder cannot
-    /// continue. The site of the end is the call of the imported function, or the landing point.
+    /// continue. [`HostError::failed`] takes any error of the embedder's, and
+    /// [`interp::Outcome::HostFailed`] hands it back. The site of the end is the call of the imported function, or the landing point.
     pub fn new(error: HostError) -> CallbackEnd {
         CallbackEnd(CallbackCause::Host(error))
+    }
+}
+
+impl From<Box<dyn Error + Send + Sync>> for CallbackEnd {
+    /// Ends the run with an error of the embedder's: [`interp::Outcome::HostFailed`] has it.
+    fn from(error: Box<dyn Error + Send + Sync>) -> CallbackEnd {
+        CallbackEnd::new(HostError::failed(error))
     }
 }
 

@@ -113,7 +113,7 @@ impl VmState {
     fn trapped(&mut self, trap: CaughtTrap) -> RunStop {
         let context = self.view.context();
         let (number, count) = (context.trap_number.get(), context.pending.get() as usize);
-        let Some(cause) = cause(trap.code.as_raw().get(), number as u16) else {
+        let Some(cause) = cause(trap.code.as_raw().get(), number as u32) else {
             return RunStop::Failed(RunError::Lost);
         };
         if let Some(address) = trap.address.filter(|address| !self.view.is_guarded(*address)) {

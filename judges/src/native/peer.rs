@@ -97,7 +97,7 @@ fn answer(
             Ok(())
         }
         Err(HostError::Exit(status)) => Err(Error::new(WasiExit(status))),
-        Err(HostError::Failed(message)) => Err(Error::msg(message)),
+        Err(HostError::Failed(error)) => Err(Error::msg(error.to_string())),
         Err(HostError::Trap(kind)) => Err(Error::msg(kind.to_string())),
     }
 }

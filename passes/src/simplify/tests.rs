@@ -65,7 +65,7 @@ impl Instance {
         let mut instance = Instance { builder, ty, x, y, c, d };
         let result = instance.op(rule.opcode, rule.operands)?;
         instance.builder.ret(&[result]);
-        instance.builder.finish().ok()
+        instance.builder.finish().ok().map(|finished| finished.function)
     }
 
     fn op(&mut self, opcode: Opcode, pats: &[Pat]) -> Option<Value> {

@@ -10,8 +10,8 @@ use cranelift_entity::packed_option::PackedOption;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{
-    Block, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Target, Value,
-    Variable,
+    Block, FinishedFunction, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point,
+    Signature, Target, Value, Variable,
 };
 use smallvec::SmallVec;
 use transition::mapping::{Operand, Replay, Step};
@@ -324,14 +324,12 @@ impl<'r> ContinuationEmitter<'r> {
     }
 
     /// Finishes the function and finds the sources of its instructions and values.
-    /// `finish_with_params` may give all of them new ids, so instructions are matched by the order
+    /// The builder may give all of them new ids, so instructions are matched by the order
     /// of creation, which is the layout order.
     fn finish(self) -> Continuation {
         let steps = self.computed.len() - self.plan.params.len();
-        let (function, made) = self
-            .builder
-            .finish_with_params()
-            .expect("every block of a version ends in a terminator");
+        let FinishedFunction { function, params: made, .. } =
+            self.builder.finish().expect("every block of a version ends in a terminator");
         let entry = function.entry();
         // Steps are the first instructions of the entry block, and have one result each.
         let results = function

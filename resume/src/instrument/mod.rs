@@ -286,7 +286,8 @@ fn instrumented(
         copier.fill(block);
     }
     let (insts, values) = (copier.insts, copier.values);
-    let function = copier.builder.finish().expect("every block of a version ends in a terminator");
+    let function =
+        copier.builder.finish().expect("every block of a version ends in a terminator").function;
     let info = |spec: &PointSpec| PointInfo {
         at: spec.at,
         condition: spec.condition,

@@ -365,7 +365,8 @@ fn add_function(
     }
     body.generate();
     let steps = body.steps;
-    let function = body.builder.finish().expect("every block of a generated function ends");
+    let function =
+        body.builder.finish().expect("every block of a generated function ends").function;
     let sig = module.sig(&signature);
     let func = module.funcs.push(FuncDecl { name, sig, import: None, effect: Default::default() });
     module.define(func, function);

@@ -21,8 +21,8 @@ use crate::offsets::{BodyOffsets, OffsetNotes};
 use crate::operators;
 use crate::unsupported::{Placeholders, feature_of};
 use ir::{
-    Block, BuildError, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Module, Opcode, Sig,
-    Signature, Table, Type, TypeList, Value, Variable, reference,
+    Block, BuildError, FinishedFunction, Func, Function, FunctionBuilder, Imm, Inst, InstSpec,
+    Module, Opcode, Sig, Signature, Table, Type, TypeList, Value, Variable, reference,
 };
 use locals::LocalMap;
 use size::TableSizes;
@@ -528,12 +528,14 @@ impl Translator<'_> {
         self.builder.limit_args(usize::try_from(most).unwrap_or(usize::MAX));
         self.builder.skip_empty_blocks(self.loop_heads);
         let finished = match self.notes {
-            None => self.builder.finish().map(|function| (function, None)),
-            Some(notes) => self.builder.finish_with_insts().map(|(function, ids)| {
-                let bound = function.inst_bound();
-                let offsets = notes.finish(&ids, bound);
-                (function, Some(offsets))
-            }),
+            None => self.builder.finish().map(|finished| (finished.function, None)),
+            Some(notes) => {
+                self.builder.finish().map(|FinishedFunction { function, ids, .. }| {
+                    let bound = function.inst_bound();
+                    let offsets = notes.finish(&ids, bound);
+                    (function, Some(offsets))
+                })
+            }
         };
         let (function, offsets) = finished.map_err(|error| match error {
             BuildError::TooLarge => ImportError::too_large(

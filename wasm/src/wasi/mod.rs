@@ -199,7 +199,7 @@ impl Process {
         let known = PARAMETERS.iter().find(|(name, _)| *name == field);
         if let Some((_, params)) = known.filter(|(_, params)| *params != args.len()) {
             let results = usize::from(field != EXIT);
-            return Err(HostError::Failed(format!(
+            return Err(HostError::failed(format!(
                 "{MODULE}.{field} has {params} parameters and {results} results, but the module imports it with another signature"
             )));
         }
@@ -224,7 +224,7 @@ impl Process {
     ) -> Result<(), HostError> {
         let ImportName { module, field } = import;
         if module != MODULE {
-            return Err(HostError::Failed(format!(
+            return Err(HostError::failed(format!(
                 "no host module {module}, needed by the call of {module}.{field}"
             )));
         }
@@ -234,7 +234,7 @@ impl Process {
             let message = format!(
                 "{module}.{field} has {expected} results, but the module imports it with {found}"
             );
-            return Err(HostError::Failed(message));
+            return Err(HostError::failed(message));
         }
         let answer = self.call_on(streams, memories, field, args)?;
         for (result, answer) in results.iter_mut().zip(answer) {

@@ -131,7 +131,7 @@ impl Tiering for Loops {
 
 /// Ends the run with a failure.
 fn failed(what: &dyn std::fmt::Display) -> CallbackEnd {
-    HostError::Failed(what.to_string()).into()
+    HostError::failed(what.to_string()).into()
 }
 
 impl Machine {
@@ -220,7 +220,7 @@ impl Native {
         // Optimize, then prove the entries: up at loop headers, and down at each trap that leaves.
         let is_header = |state: &FrameState| state.pc & lower::HEADER != 0;
         let headers: BTreeMap<Pc, Point> = states
-            .iter()
+            .noted()
             .filter(|(_, state)| is_header(state))
             .map(|(at, state)| (state.pc & !lower::HEADER, at))
             .collect();
@@ -228,7 +228,7 @@ impl Native {
         let places = StatePoints {
             states: &states,
             entrances: &headers.values().copied().collect(),
-            exits: &states.iter().filter(leaves).map(|(at, _)| at).collect(),
+            exits: &states.noted().filter(leaves).map(|(at, _)| at).collect(),
         };
         let (vigilance, retry) = (Vigilance::Off, Retry::BRIEF);
         let recipe = Recipe { vigilance, retry, ..Recipe::new(pipeline, &[Level::Avail]) };
@@ -284,7 +284,7 @@ fn interpreting(name: &str, params: u8, call: Func) -> Function {
     let count = b.constant(Type::I32, params.into());
     let result = b.insert_value(InstSpec::call(call, &[closure, depth, count], &[Type::Ref]));
     b.ret(&[result]);
-    b.finish().expect("the stub is one block")
+    b.finish().expect("the stub is one block").function
 }
 
 /// A function that calls another of the same signature.
@@ -296,5 +296,5 @@ fn calling(name: &str, params: u8, func: Func) -> Function {
     let args: Vec<_> = types.into_iter().map(|ty| b.append_param(entry, ty)).collect();
     let result = b.insert_value(InstSpec::call(func, &args, &[Type::Ref]));
     b.ret(&[result]);
-    b.finish().expect("the stub is one block")
+    b.finish().expect("the stub is one block").function
 }

@@ -19,7 +19,7 @@ use osier::ir::{
     Block, FrameState, FrameStates, Func, Function, Local, LocalContent, Opcode, Target, Type,
     Value, Variable,
 };
-use osier::ir::{FunctionBuilder, Signature};
+use osier::ir::{FinishedFunction, FunctionBuilder, Signature};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The slot of the closure in a frame state, behind the slots of the registers.
@@ -89,7 +89,7 @@ pub(super) fn lower(input: &Input<'_>) -> Option<Lowered> {
         lowerer.function();
         if !lowerer.is_changed {
             let Lower { e, callees, .. } = lowerer;
-            let (function, states) = e.b.finish_with_states().ok()?;
+            let FinishedFunction { function, states, .. } = e.b.finish().ok()?;
             return Some(Lowered { function, states, callees });
         }
     }

@@ -145,7 +145,7 @@ fn collecting(imports: &Imports) -> Function {
     b.switch_to(done);
     let result = b.op(Opcode::RefOf, UNTYPED, &[result]);
     b.ret(&[result]);
-    b.finish().expect("the runtime is well-formed")
+    b.finish().expect("the runtime is well-formed").function
 }
 
 /// The result of native code that returns or throws.
