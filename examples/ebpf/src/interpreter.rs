@@ -1,0 +1,197 @@
+//! An interpreter that continues anywhere: where native code leaves, and before it is entered.
+
+use crate::program::{Op, Program, REGISTERS, callee, op, successors};
+use crate::runtime::Space;
+use rbpf::ebpf::{self, Insn};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a run of the interpreter has counted.
+#[derive(Clone, Default, Debug)]
+pub struct Profile {
+    /// By branch: how often control fell through, and how often it jumped.
+    pub branches: BTreeMap<usize, [u64; 2]>,
+    /// By call of a helper: the result, while all were equal.
+    pub results: BTreeMap<usize, Option<u64>>,
+}
+
+/// The registers of an activation.
+pub type Registers = [u64; REGISTERS];
+
+/// Why a run ended, with the instruction at fault.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub pc: usize,
+    /// The address of an access, if it is known.
+    pub at: Option<u64>,
+}
+
+/// A place where the caller may continue in native code: the instruction, the registers, the depth
+/// of calls. It returns the registers at the end of the function, if it has.
+pub type Enter<'e, E> =
+    &'e mut dyn FnMut(usize, &Registers, u64) -> Result<Option<Registers>, E>;
+
+/// The interpreter of a program.
+#[derive(Debug)]
+pub struct Interpreter<'a> {
+    pub program: &'a Program,
+    pub space: &'a Space,
+    pub helpers: &'a HashMap<u32, ebpf::Helper>,
+    pub profile: Option<&'a mut Profile>,
+}
+
+impl Interpreter<'_> {
+    /// Runs an activation of the function with this entry to its end, from an instruction on.
+    /// Returns its registers then.
+    ///
+    /// # Errors
+    /// The fault that ends the run, or the error of `enter`, which is asked at each jump back.
+    pub fn run<E: From<Fault>>(
+        &mut self,
+        entry: usize,
+        mut pc: usize,
+        mut r: Registers,
+        depth: u64,
+        enter: Enter<'_, E>,
+    ) -> Result<Registers, E> {
+        loop {
+            let insn = &self.program.insns[pc];
+            let fault = |at| E::from(Fault { pc, at });
+            let next = successors(&self.program.insns, pc);
+            let (dst, src) = (usize::from(insn.dst), usize::from(insn.src));
+            let mut to = next.first().copied().unwrap_or(pc);
+            match op(insn.opc) {
+                Op::Wide => {
+                    let high = self.program.insns[pc + 1].imm as u64;
+                    r[dst] = u64::from(insn.imm as u32) + (high << 32);
+                }
+                Op::Packet(bytes, by) => {
+                    let index = u64::from(insn.imm as u32).wrapping_add(if by { r[src] } else { 0 });
+                    let at = self.space.packet().wrapping_add(index);
+                    // The machine checks 8 bytes.
+                    self.space.load(at, 8).ok_or_else(|| fault(Some(at)))?;
+                    r[0] = self.space.load(at, bytes).ok_or_else(|| fault(Some(at)))?;
+                }
+                Op::Load(bytes) => {
+                    let at = r[src].wrapping_add_signed(insn.off.into());
+                    r[dst] = self.space.load(at, bytes).ok_or_else(|| fault(Some(at)))?;
+                }
+                Op::Store(bytes, by) => {
+                    let at = r[dst].wrapping_add_signed(insn.off.into());
+                    let value = if by { r[src] } else { insn.imm as u64 };
+                    self.space.store(at, bytes, value).ok_or_else(|| fault(Some(at)))?;
+                }
+                Op::Alu(wide) => r[dst] = alu(insn, wide, r[dst], r[src]),
+                Op::End(swaps) => r[dst] = end(insn, swaps, r[dst]),
+                Op::Jump => {}
+                Op::Branch(wide) => {
+                    let jumps = branches(insn, wide, r[dst], r[src]);
+                    to = next[usize::from(jumps)];
+                    if let Some(profile) = &mut self.profile {
+                        profile.branches.entry(pc).or_default()[usize::from(jumps)] += 1;
+                    }
+                }
+                Op::Call => match callee(&self.program.insns, pc) {
+                    Some(_) if depth >= ebpf::MAX_CALL_DEPTH as u64 => return Err(fault(None)),
+                    Some(callee) => {
+                        let frame = self.program.frames[&entry];
+                        let mut given = r;
+                        given[10] = r[10].wrapping_sub(frame);
+                        let back = self.run(callee, callee, given, depth + 1, enter)?;
+                        r[..6].copy_from_slice(&back[..6]);
+                    }
+                    None => {
+                        let helper = self.helpers.get(&(insn.imm as u32)).filter(|_| insn.src == 0);
+                        let helper = helper.ok_or_else(|| fault(None))?;
+                        r[0] = helper(r[1], r[2], r[3], r[4], r[5]);
+                        if let Some(profile) = &mut self.profile {
+                            let seen = profile.results.entry(pc).or_insert(Some(r[0]));
+                            *seen = seen.filter(|seen| *seen == r[0]);
+                        }
+                    }
+                },
+                Op::Exit => return Ok(r),
+                Op::Unsupported => return Err(fault(None)),
+            }
+            if to <= pc
+                && let Some(end) = enter(to, &r, depth)?
+            {
+                return Ok(end);
+            }
+            pc = to;
+        }
+    }
+}
+
+/// The result of an operation.
+pub fn alu(insn: &Insn, wide: bool, a: u64, b: u64) -> u64 {
+    let b = if insn.opc & ebpf::BPF_X != 0 { b } else { insn.imm as u64 };
+    let operation = insn.opc & ebpf::BPF_ALU_OP_MASK;
+    if wide {
+        return match operation {
+            ebpf::BPF_ADD => a.wrapping_add(b),
+            ebpf::BPF_SUB => a.wrapping_sub(b),
+            ebpf::BPF_MUL => a.wrapping_mul(b),
+            ebpf::BPF_DIV => a.checked_div(b).unwrap_or(0),
+            ebpf::BPF_MOD => a.checked_rem(b).unwrap_or(a),
+            ebpf::BPF_OR => a | b,
+            ebpf::BPF_AND => a & b,
+            ebpf::BPF_XOR => a ^ b,
+            ebpf::BPF_LSH => a.wrapping_shl(b as u32),
+            ebpf::BPF_RSH => a.wrapping_shr(b as u32),
+            ebpf::BPF_NEG => a.wrapping_neg(),
+            ebpf::BPF_MOV => b,
+            _ => (a as i64).wrapping_shr(b as u32) as u64,
+        };
+    }
+    let (a, b) = (a as u32, b as u32);
+    u64::from(match operation {
+        ebpf::BPF_ADD => a.wrapping_add(b),
+        ebpf::BPF_SUB => a.wrapping_sub(b),
+        ebpf::BPF_MUL => a.wrapping_mul(b),
+        ebpf::BPF_DIV => a.checked_div(b).unwrap_or(0),
+        ebpf::BPF_MOD => a.checked_rem(b).unwrap_or(a),
+        ebpf::BPF_OR => a | b,
+        ebpf::BPF_AND => a & b,
+        ebpf::BPF_XOR => a ^ b,
+        ebpf::BPF_LSH => a.wrapping_shl(b),
+        ebpf::BPF_RSH => a.wrapping_shr(b),
+        ebpf::BPF_NEG => a.wrapping_neg(),
+        ebpf::BPF_MOV => b,
+        _ => (a as i32).wrapping_shr(b) as u32,
+    })
+}
+
+fn end(insn: &Insn, swaps: bool, value: u64) -> u64 {
+    match (insn.imm, swaps) {
+        (16, true) => u64::from((value as u16).swap_bytes()),
+        (32, true) => u64::from((value as u32).swap_bytes()),
+        (_, true) => value.swap_bytes(),
+        (16, false) => u64::from(value as u16),
+        (32, false) => u64::from(value as u32),
+        (_, false) => value,
+    }
+}
+
+/// Whether a branch jumps.
+fn branches(insn: &Insn, wide: bool, a: u64, b: u64) -> bool {
+    let by_register = insn.opc & ebpf::BPF_X != 0;
+    let literal = insn.imm as u64;
+    let cut = |value: u64| if wide { value } else { u64::from(value as u32) };
+    let signed = |value: u64| if wide { value as i64 } else { i64::from(value as i32) };
+    let s = (signed(a), signed(if by_register { b } else { literal }));
+    let unsigned = if by_register { cut(b) } else { u64::from(insn.imm as u32) };
+    let (a, b) = (cut(a), unsigned);
+    match insn.opc & ebpf::BPF_ALU_OP_MASK {
+        ebpf::BPF_JEQ => a == b,
+        ebpf::BPF_JNE => a != b,
+        ebpf::BPF_JSET => a & (if by_register { b } else { cut(literal) }) != 0,
+        ebpf::BPF_JGT => a > b,
+        ebpf::BPF_JGE => a >= b,
+        ebpf::BPF_JLT => a < b,
+        ebpf::BPF_JLE => a <= b,
+        ebpf::BPF_JSGT => s.0 > s.1,
+        ebpf::BPF_JSGE => s.0 >= s.1,
+        ebpf::BPF_JSLT => s.0 < s.1,
+        _ => s.0 <= s.1,
+    }
+}

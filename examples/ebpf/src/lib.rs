@@ -1,0 +1,17 @@
+//! A back end on Osier for a virtual machine that exists: the eBPF runtime `rbpf`.
+//!
+//! [`program`] decodes and analyses a program, [`translate`] makes functions of the IR with frame
+//! states, [`runtime`] runs them in native code, and [`interpreter`] continues where a version with
+//! assumptions leaves. [`api`] has the types of the runtime itself, over this back end: its own
+//! tests run on them.
+
+// pub mod api;
+pub mod interpreter;
+pub mod program;
+pub mod runtime;
+pub mod translate;
+
+// pub use api::{EbpfVmFixedMbuff, EbpfVmMbuff, EbpfVmNoData, EbpfVmRaw};
+pub use rbpf::{assembler, disassembler, ebpf, helpers, insn_builder, lib};
+pub mod kernels;
+pub mod fuzz;
