@@ -299,9 +299,22 @@ impl Native {
     /// # Errors
     /// The text of the machine for a fault.
     pub fn run(&mut self, packet: &mut [u8], buffer: &mut [u8]) -> Result<u64, String> {
-        let region = |bytes: &mut [u8]| (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len() as u64);
+        let region = |bytes: &mut [u8]| {
+            (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len() as u64)
+        };
+        // SAFETY: both are borrowed until the run has ended.
+        unsafe { self.run_at(region(packet), region(buffer)) }
+    }
+
+    /// As [`Native::run`], with addresses and lengths.
+    ///
+    /// # Errors
+    /// As [`Native::run`].
+    ///
+    /// # Safety
+    /// The bytes are the program's for the run: to read, and to write if the program does.
+    pub unsafe fn run_at(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> Result<u64, String> {
         let stack = self.stack.as_mut_ptr().expose_provenance() as u64;
-        let (packet, buffer) = (region(packet), region(buffer));
         self.stack.fill(0);
         let host = &mut self.host;
         host.space.regions = [packet, buffer, (stack, ebpf::STACK_SIZE as u64)];

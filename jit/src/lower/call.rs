@@ -79,6 +79,9 @@ impl Lowering<'_, '_> {
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
         self.lowered.callees.insert(inst, func);
+        if let Some(stub) = self.cold_stub(inst, &signature) {
+            return self.cold_call(data, func, stub);
+        }
         let flags = self.context_flags();
         let code = self.builder.ins().load(POINTER, flags, self.context, function_offset(func));
         if self.unit.config.trace {
