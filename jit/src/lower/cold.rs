@@ -10,12 +10,11 @@
 //! ([`crate::stubs::Stub::Cold`]): it clobbers none.
 
 use super::Lowering;
-use crate::abi;
-use crate::context::offset;
-use cranelift_codegen::ir::{InstBuilder, types};
+use crate::abi::{self, POINTER};
+use cranelift_codegen::ir::{self as clif, InstBuilder, types};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
-use ir::{Block, Func, Function, Inst, InstData, Opcode, Signature, Type};
+use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Signature};
 
 /// The cold blocks of a function, by index. Linear in the function.
 pub(super) fn cold_blocks(function: &Function, cfg: &Cfg) -> FixedBitSet {
@@ -37,12 +36,12 @@ pub(super) fn cold_blocks(function: &Function, cfg: &Cfg) -> FixedBitSet {
 
 /// The signatures with which a function calls from marked blocks. The calls need stubs.
 pub(crate) fn cold_calls<'a>(
-    module: &'a ir::Module,
+    module: &'a Module,
     function: &'a Function,
 ) -> impl Iterator<Item = &'a Signature> {
     let insts = function.all_insts().filter(|inst| function.is_cold(function.inst_block(*inst)));
     insts.filter_map(|inst| match function.inst(inst).imm {
-        ir::Imm::Func(func) => Some(module.signature(func)),
+        Imm::Func(func) => Some(module.signature(func)),
         _ => None,
     })
 }
@@ -52,38 +51,29 @@ impl Lowering<'_, '_> {
         self.cold.contains(block.as_u32() as usize)
     }
 
-    /// The stub for a call in a marked block. A traced call records itself, and references cross
-    /// calls in frames, which collectors walk.
+    /// The address of the stub for a call, if its block is marked.
     pub(super) fn cold_stub(&self, inst: Inst, signature: &Signature) -> Option<usize> {
         let function = self.unit.function;
-        let is_cold = function.is_cold(function.inst_block(inst)) && !self.unit.config.trace;
-        let stubs = self.unit.cold.iter().filter(|_| is_cold);
-        let stub = stubs.into_iter().find(|(of, _)| of == signature);
-        stub.map(|(_, code)| code.entry().addr())
+        let is_cold = function.is_cold(function.inst_block(inst));
+        let mut stubs = self.unit.cold.iter().filter(|_| is_cold);
+        stubs.find(|(of, _)| of == signature).map(|(_, code)| code.entry().addr())
     }
 
-    /// Lowers a direct call in a marked block. Arguments and results cross in the buffer: in
-    /// registers, they would tie values of hot code to these registers.
-    pub(super) fn cold_call(&mut self, data: &InstData, func: Func, stub: usize) {
-        let signature = self.unit.module.signature(func).clone();
-        let args: Vec<_> = data.args.iter().map(|arg| self.observed(*arg)).collect();
-        self.store_buffer(&signature.params, &args);
+    /// Calls a function from a marked block, and returns its results. Arguments and results cross
+    /// in the buffer: in registers, they would tie values of hot code to these registers.
+    pub(super) fn cold_call(
+        &mut self,
+        stub: usize,
+        func: Func,
+        signature: &Signature,
+        args: &[clif::Value],
+    ) -> Vec<clif::Value> {
+        self.store_buffer(&signature.params, args);
         self.reserve_buffer(signature.results.len());
-        let code = self.builder.ins().iconst(abi::POINTER, stub as i64);
+        let code = self.builder.ins().iconst(POINTER, stub as i64);
         let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
         let sig = self.builder.import_signature(abi::cold());
         self.builder.ins().call_indirect(sig, code, &[self.context, number]);
-        let types: Vec<Type> = signature.results.to_vec();
-        // The call may have changed the buffer of the context.
-        let flags = self.context_flags();
-        let results = match types.is_empty() {
-            true => Vec::new(),
-            false => {
-                let buffer =
-                    self.builder.ins().load(abi::POINTER, flags, self.context, offset!(buffer));
-                self.load_words(&types, buffer)
-            }
-        };
-        self.define(data, &results);
+        self.load_buffer(&signature.results)
     }
 }
