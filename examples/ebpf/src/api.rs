@@ -134,15 +134,21 @@ impl<'a> EbpfVmMbuff<'a> {
         }
         let native = native.as_mut().expect("made above");
         // SAFETY: the caller of the function above has lent these bytes.
-        unsafe { native.run_at((packet.0, packet.1 as u64), (buffer.0, buffer.1 as u64)) }.map_err(Error::other)
+        unsafe { native.run_at((packet.0, packet.1 as u64), (buffer.0, buffer.1 as u64)) }
+            .map_err(Error::other)
     }
 
     /// Names what the runtime's compilers refuse, as they do.
     fn refused(&self, name: &str) -> Result<(), Error> {
         for (pc, insn) in self.bytes.iter().flat_map(|bytes| ebpf::to_insn_vec(bytes)).enumerate() {
-            if insn.opc == ebpf::CALL && insn.src == 0 && !self.helpers.contains_key(&(insn.imm as u32)) {
+            if insn.opc == ebpf::CALL
+                && insn.src == 0
+                && !self.helpers.contains_key(&(insn.imm as u32))
+            {
                 let id = insn.imm as u32;
-                return Err(Error::other(format!("[{name}] Error: unknown helper function (id: {id:#x})")));
+                return Err(Error::other(format!(
+                    "[{name}] Error: unknown helper function (id: {id:#x})"
+                )));
             }
             if insn.opc == ebpf::CALL && insn.src > 1 {
                 let what = format!("unexpected call type #{} (insn #{pc})", insn.src);
@@ -174,11 +180,19 @@ impl EbpfVmMbuff<'_> {
 
     /// # Safety
     /// None is needed; the runtime has the word.
-    pub unsafe fn execute_program_jit(&self, packet: &mut [u8], buffer: &mut [u8]) -> Result<u64, Error> {
+    pub unsafe fn execute_program_jit(
+        &self,
+        packet: &mut [u8],
+        buffer: &mut [u8],
+    ) -> Result<u64, Error> {
         self.execute_program(packet, buffer)
     }
 
-    pub fn execute_program_cranelift(&self, packet: &mut [u8], buffer: &mut [u8]) -> Result<u64, Error> {
+    pub fn execute_program_cranelift(
+        &self,
+        packet: &mut [u8],
+        buffer: &mut [u8],
+    ) -> Result<u64, Error> {
         self.execute_program(packet, buffer)
     }
 }
@@ -236,7 +250,11 @@ impl<'a> EbpfVmNoData<'a> {
 }
 
 impl<'a> EbpfVmFixedMbuff<'a> {
-    pub fn new(bytes: Option<&'a [u8]>, start: usize, end: usize) -> Result<EbpfVmFixedMbuff<'a>, Error> {
+    pub fn new(
+        bytes: Option<&'a [u8]>,
+        start: usize,
+        end: usize,
+    ) -> Result<EbpfVmFixedMbuff<'a>, Error> {
         let buffer = vec![0; start.max(end) + 8];
         Ok(EbpfVmFixedMbuff { inner: EbpfVmMbuff::with(bytes, true)?, at: [start, end], buffer })
     }

@@ -220,7 +220,11 @@ fn cut(message: String) -> String {
     message[..end].to_owned()
 }
 
-fn reference(bytes: &[u8], packet: &mut [u8], helpers: &HashMap<u32, ebpf::Helper>) -> Result<u64, String> {
+fn reference(
+    bytes: &[u8],
+    packet: &mut [u8],
+    helpers: &HashMap<u32, ebpf::Helper>,
+) -> Result<u64, String> {
     let mut vm = rbpf::EbpfVmRaw::new(Some(bytes)).map_err(|error| error.to_string())?;
     for (number, helper) in helpers {
         vm.register_helper(*number, *helper).map_err(|error| error.to_string())?;

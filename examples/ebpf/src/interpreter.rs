@@ -27,8 +27,7 @@ pub struct Fault {
 
 /// A place where the caller may continue in native code: the instruction, the registers, the depth
 /// of calls. It returns the registers at the end of the function, if it has.
-pub type Enter<'e, E> =
-    &'e mut dyn FnMut(usize, &Registers, u64) -> Result<Option<Registers>, E>;
+pub type Enter<'e, E> = &'e mut dyn FnMut(usize, &Registers, u64) -> Result<Option<Registers>, E>;
 
 /// The interpreter of a program.
 #[derive(Debug)]
@@ -65,7 +64,8 @@ impl Interpreter<'_> {
                     r[dst] = u64::from(insn.imm as u32) + (high << 32);
                 }
                 Op::Packet(bytes, by) => {
-                    let index = u64::from(insn.imm as u32).wrapping_add(if by { r[src] } else { 0 });
+                    let index =
+                        u64::from(insn.imm as u32).wrapping_add(if by { r[src] } else { 0 });
                     let at = self.space.packet().wrapping_add(index);
                     // The machine checks 8 bytes.
                     self.space.load(at, 8).ok_or_else(|| fault(Some(at)))?;

@@ -2,6 +2,7 @@
 
 use rbpf::ebpf;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 /// A program to measure, with the packet that it reads.
 pub struct Kernel {
@@ -10,6 +11,8 @@ pub struct Kernel {
     pub packet: Vec<u8>,
     /// Whether its calls lead to functions of the program, not to helpers.
     pub has_local_calls: bool,
+    /// Further ranges that it may access. The runtime's compilers ignore them.
+    pub allowed: Vec<Range<u64>>,
 }
 
 impl Kernel {
@@ -33,7 +36,13 @@ pub fn mix(a: u64, b: u64, c: u64, d: u64, e: u64) -> u64 {
 
 fn kernel(name: &str, text: &str, bytes: usize) -> Kernel {
     let packet = (0..bytes).map(|i| (i * 7 + i / 256 + 3) as u8).collect();
-    Kernel { name: name.to_owned(), text: text.to_owned(), packet, has_local_calls: text == LOCAL }
+    Kernel {
+        name: name.to_owned(),
+        text: text.to_owned(),
+        packet,
+        has_local_calls: text == LOCAL,
+        allowed: vec![],
+    }
 }
 
 /// Blocks of a load, a branch that is never taken, and a sum.
@@ -42,11 +51,25 @@ pub fn straight(turns: usize) -> Kernel {
     for turn in 0..turns {
         // The packet has no word of this value.
         let left = 2 * (turns - turn) - 1 + (turns - turn - 1);
-        let _ = writeln!(text, "ldxdw r2, [r1+{}]\njeq r2, 0x11, +{left}\nadd r0, r2", 8 * (turn % 16));
+        let _ =
+            writeln!(text, "ldxdw r2, [r1+{}]\njeq r2, 0x11, +{left}\nadd r0, r2", 8 * (turn % 16));
     }
     text.push_str("mov r3, 1\nexit\n");
     let name = format!("straight, {} instructions", 3 * turns + 3);
     kernel(&name, &text, 128)
+}
+
+/// The program without instructions: what a call costs.
+pub fn nothing() -> Kernel {
+    kernel("nothing", "mov r0, 0\nexit", 64)
+}
+
+/// As [`straight`], with a further range: each access has a cold block that calls.
+pub fn asking(turns: usize) -> Kernel {
+    let mut kernel = straight(turns);
+    kernel.name = format!("asking, {} instructions", 3 * turns + 3);
+    kernel.allowed = vec![1..2];
+    kernel
 }
 
 /// The nine kernels.
@@ -189,7 +212,7 @@ const FILTER: &str = "
     jeq r4, 22, +7
     ldxw r5, [r1+26]
     be32 r5
-    and r5, 0xffffff00
+    and r5, -256
     jeq r5, 0x0a000100, +3
     add r0, r2
     add r0, r3

@@ -26,7 +26,9 @@ fn random(args: &[String]) -> Result<(), String> {
 
 fn table(args: &[String]) -> Result<(), String> {
     let slow = args.first().is_some_and(|arg| arg == "slow");
-    let straight = [67, 134, 334, 667].map(kernels::straight);
+    let mut straight = vec![kernels::nothing()];
+    straight.extend([67, 134, 334, 667].map(kernels::straight));
+    straight.extend([334, 667].map(kernels::asking));
     bench::table(&straight, 5, slow, &mut |line| println!("{line}"))?;
     println!();
     bench::table(&kernels::kernels(), 7, slow, &mut |line| println!("{line}"))

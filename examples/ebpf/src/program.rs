@@ -67,6 +67,8 @@ pub struct Program {
     pub frames: BTreeMap<usize, u64>,
     /// Whether calls may nest too deeply, so that they count.
     pub counts_depth: bool,
+    /// Whether an instruction names the frame pointer.
+    pub uses_stack: bool,
 }
 
 /// A function of the program.
@@ -130,6 +132,7 @@ impl Program {
         let mut program = Program {
             frames: functions.keys().map(|entry| (*entry, frame(*entry))).collect(),
             counts_depth: true,
+            uses_stack: insns.iter().any(|insn| insn.src == 10 || insn.dst == 10),
             insns,
             functions,
         };
@@ -228,17 +231,24 @@ fn reach(insns: &[Insn], entry: usize) -> Result<Callable, String> {
         let insn = &insns[pc];
         let (dst, src) = (bit(insn.dst), bit(insn.src));
         found.uses |= match op(insn.opc) {
-            Op::Call => if insn.src == 0 { SHARED } else { 0 },
+            Op::Call => {
+                if insn.src == 0 {
+                    SHARED
+                } else {
+                    0
+                }
+            }
             Op::Packet(..) => src | 1,
             Op::Exit | Op::Jump | Op::Unsupported => 0,
             _ => dst | src,
         };
-        found.results |= SHARED & match op(insn.opc) {
-            Op::Wide | Op::Load(_) | Op::Alu(_) | Op::End(_) => dst,
-            Op::Packet(..) => 1,
-            Op::Call if insn.src == 0 => 1,
-            _ => 0,
-        };
+        found.results |= SHARED
+            & match op(insn.opc) {
+                Op::Wide | Op::Load(_) | Op::Alu(_) | Op::End(_) => dst,
+                Op::Packet(..) => 1,
+                Op::Call if insn.src == 0 => 1,
+                _ => 0,
+            };
         let accesses = matches!(op(insn.opc), Op::Packet(..) | Op::Load(_) | Op::Store(..));
         found.accesses |= accesses;
     }

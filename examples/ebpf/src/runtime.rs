@@ -5,8 +5,8 @@
 #![allow(unsafe_code, reason = "the machine's programs access memory of the process")]
 
 use crate::interpreter::{Fault, Interpreter, Profile, Registers};
-use crate::program::{Program, op, Op};
-use crate::translate::{BOUNDS, Shape, Translated, bounds, registers, taken, translate};
+use crate::program::{Op, Program, op};
+use crate::translate::{BOUNDS, Shape, Translated, registers, sizes, translate};
 use osier::driver::{NoObserver, Vigilance};
 use osier::inlining::PassPlan;
 use osier::interp::{HostError, Limits, Options, Outcome};
@@ -239,7 +239,9 @@ impl Native {
                     found.push(Assumption::is(Point::before(branch), holds, expected));
                 }
                 Op::Call if program.insns[pc].src == 0 => {
-                    let Some(result) = profile.results.get(&pc).copied().flatten() else { continue };
+                    let Some(result) = profile.results.get(&pc).copied().flatten() else {
+                        continue;
+                    };
                     let mut inst = at.inst();
                     while base.inst(inst).opcode != Opcode::Call {
                         let Some(next) = base.next_inst(inst) else { break };
@@ -257,7 +259,12 @@ impl Native {
         found
     }
 
-    fn assuming(&mut self, func: Func, pipeline: &Pipeline, profile: &Profile) -> Result<(), String> {
+    fn assuming(
+        &mut self,
+        func: Func,
+        pipeline: &Pipeline,
+        profile: &Profile,
+    ) -> Result<(), String> {
         let assume = self.assumptions(func, profile);
         let module = Arc::clone(self.vm.module());
         let states = Arc::clone(&self.host.states[&func]);
@@ -299,9 +306,8 @@ impl Native {
     /// # Errors
     /// The text of the machine for a fault.
     pub fn run(&mut self, packet: &mut [u8], buffer: &mut [u8]) -> Result<u64, String> {
-        let region = |bytes: &mut [u8]| {
-            (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len() as u64)
-        };
+        let region =
+            |bytes: &mut [u8]| (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len() as u64);
         // SAFETY: both are borrowed until the run has ended.
         unsafe { self.run_at(region(packet), region(buffer)) }
     }
@@ -315,7 +321,9 @@ impl Native {
     /// The bytes are the program's for the run: to read, and to write if the program does.
     pub unsafe fn run_at(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> Result<u64, String> {
         let stack = self.stack.as_mut_ptr().expose_provenance() as u64;
-        self.stack.fill(0);
+        if self.host.program.uses_stack {
+            self.stack.fill(0);
+        }
         let host = &mut self.host;
         host.space.regions = [packet, buffer, (stack, ebpf::STACK_SIZE as u64)];
         let bounds = &mut host.bounds;
@@ -353,6 +361,7 @@ impl Native {
         let mut interpreter =
             Interpreter { program: &program, space: &space, helpers: &helpers, profile: None };
         let (vm, host, main) = (&mut self.vm, &mut self.host, self.main);
+        let has_buffer = self.shape.has_buffer;
         let result = interpreter.run::<Stop>(0, 0, r, 0, &mut |pc, r, depth| {
             if depth > 0 {
                 return Ok(None);
@@ -361,10 +370,19 @@ impl Native {
             let Some((at, state)) = states.iter().find(|(_, state)| state.pc == pc as u32) else {
                 return Ok(None);
             };
-            let bounds = host.bounds.clone();
+            let mut bounds = host.bounds.clone();
+            let sizes = sizes(&program, &program.functions[&0]);
+            let lengths = host.space.regions.iter().take(if has_buffer { 2 } else { 1 });
+            for (_, length) in lengths {
+                bounds.extend(sizes.iter().map(|size| (length + 1).saturating_sub(*size)));
+            }
             let contents = |value| {
                 let slot = state.slot_of(value)?;
-                Some(if slot < BOUNDS { r[slot as usize] } else { bounds[(slot - BOUNDS) as usize] })
+                Some(if slot < BOUNDS {
+                    r[slot as usize]
+                } else {
+                    bounds[(slot - BOUNDS) as usize]
+                })
             };
             match vm.enter(HotLoop { func: main, at }, &contents, host) {
                 Ok(Entered::NotYet) => Ok(None),
@@ -431,7 +449,9 @@ pub fn text(program: &Program, fault: &Fault) -> String {
             format!("Error: too many nested calls (max: {})", ebpf::MAX_CALL_DEPTH)
         }
         Op::Call => format!("Error: unsupported call type #{} (insn #{pc})", insn.src),
-        _ if insn.opc == ebpf::TAIL_CALL => format!("Error: TAIL_CALL is not supported (insn #{pc})"),
+        _ if insn.opc == ebpf::TAIL_CALL => {
+            format!("Error: TAIL_CALL is not supported (insn #{pc})")
+        }
         _ => format!("Error: XADD instructions are not supported (insn #{pc})"),
     }
 }
@@ -494,9 +514,4 @@ pub fn profile(
     let mut interpreter = Interpreter { program, space: &space, helpers, profile: Some(into) };
     let end = interpreter.run::<Fault>(0, 0, r, 0, &mut |_, _, _| Ok(None));
     end.map(|r| r[0]).map_err(|fault| text(program, &fault))
-}
-
-/// The number of arguments of the program, for a caller that enters it by itself.
-pub fn arity(program: &Program, shape: Shape) -> usize {
-    bounds(program, &program.functions[&0], shape) + taken(0, &program.functions[&0]).len()
 }

@@ -23,7 +23,8 @@ fn package() -> Result<PathBuf, String> {
     metadata.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root());
     let output = metadata.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let paths = text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let paths =
+        text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
     let is_of_runtime = |path: &&str| path.contains("/rbpf-");
     let path = paths.into_iter().find(is_of_runtime).ok_or("cargo metadata names no `rbpf`")?;
     Ok(Path::new(path).parent().unwrap_or(Path::new("/")).to_owned())
@@ -73,7 +74,8 @@ pub fn run() -> Result<(), String> {
             println!("{line}");
         }
         let Some(counts) = line.strip_prefix("test result: ") else { continue };
-        let words: Vec<&str> = counts.split([' ', ';', '.']).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> =
+            counts.split([' ', ';', '.']).filter(|word| !word.is_empty()).collect();
         for pair in words.windows(2) {
             let count = pair[0].parse::<u32>().unwrap_or(0);
             match pair[1] {

@@ -14,7 +14,8 @@ use osier::ir::{
 use rbpf::ebpf::{self, Insn};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The first slot of frame states that is no register: the bounds of regions, in order.
+/// The first slot of frame states that is no register: the bounds of regions, and behind them the
+/// numbers of places that [`places`] gives.
 pub const BOUNDS: u32 = 16;
 
 /// The choices of a translation.
@@ -108,8 +109,12 @@ struct Translation<'a> {
     registers: Vec<Variable>,
     /// The packet, the metadata buffer if there is one, and the stack.
     regions: Vec<Region>,
-    /// The bounds as the function takes them.
+    /// The bounds as the function takes them, and the numbers of places.
     bounds: Vec<Value>,
+    /// How many the function takes.
+    taken: usize,
+    /// The targets of jumps back.
+    headers: BTreeSet<usize>,
     depth: Option<Value>,
     blocks: BTreeMap<usize, Block>,
     /// The blocks that end the run at an instruction, placed last.
@@ -136,7 +141,8 @@ impl<'a> Translation<'a> {
         let mut builder = FunctionBuilder::new(&format!("f{entry}"), signature);
         let first = builder.create_block();
         builder.switch_to(first);
-        let bounds = (0..bounds).map(|_| builder.append_param(first, Type::I64)).collect();
+        let bounds: Vec<Value> =
+            (0..bounds).map(|_| builder.append_param(first, Type::I64)).collect();
         let registers = (0..REGISTERS).map(|_| builder.declare_var(Type::I64)).collect();
         let mut t = Translation {
             program,
@@ -148,7 +154,9 @@ impl<'a> Translation<'a> {
             builder,
             registers,
             regions: Vec::new(),
+            taken: bounds.len(),
             bounds,
+            headers: headers(program, callable),
             depth: None,
             blocks: BTreeMap::new(),
             traps: BTreeMap::new(),
@@ -185,10 +193,12 @@ impl<'a> Translation<'a> {
         let mut given = self.bounds.clone().into_iter();
         self.depth = self.program.counts_depth.then(|| given.next()).flatten();
         let given: Vec<Value> = given.collect();
-        let sizes: BTreeSet<u64> = self.callable.body.iter().filter_map(|pc| self.size(*pc)).collect();
+        let sizes = sizes(self.program, self.callable);
         for pair in given.chunks(2) {
             let places = match pair.get(1) {
-                Some(length) => sizes.iter().map(|size| (*size, self.places(*length, *size))).collect(),
+                Some(length) => {
+                    sizes.iter().map(|size| (*size, self.places(*length, *size))).collect()
+                }
                 None => {
                     let most = |size: u64| (ebpf::STACK_SIZE as u64 - size + 1) as i64;
                     sizes.iter().map(|size| (*size, self.constant(most(*size)))).collect()
@@ -196,9 +206,12 @@ impl<'a> Translation<'a> {
             };
             self.regions.push(Region { base: pair[0], places });
         }
+        let lengths = given.chunks_exact(2).count();
+        let places = self.regions[..lengths].iter().flat_map(|region| region.places.values());
+        self.bounds.extend(places.copied().collect::<Vec<Value>>());
         if self.entry == 0 {
             let size = self.constant(ebpf::STACK_SIZE as i64);
-            let stack = *self.bounds.last().expect("the program knows its stack");
+            let stack = self.bounds[self.taken - 1];
             let top = self.binary(Opcode::Add, stack, size);
             self.set(10, top);
         }
@@ -210,15 +223,6 @@ impl<'a> Translation<'a> {
         let fits = self.builder.op(Opcode::Ugt, Type::I64, &[length, less]);
         let places = self.binary(Opcode::Sub, length, less);
         self.builder.op(Opcode::Select, Type::I64, &[fits, places, zero])
-    }
-
-    fn size(&self, pc: usize) -> Option<u64> {
-        match op(self.program.insns[pc].opc) {
-            // The interpreter of the machine checks 8 bytes, whatever it loads.
-            Op::Packet(..) => Some(8),
-            Op::Load(bytes) | Op::Store(bytes, _) => Some(bytes),
-            _ => None,
-        }
     }
 
     fn body(&mut self) {
@@ -243,7 +247,9 @@ impl<'a> Translation<'a> {
             self.instruction(pc, &insns[pc]);
             // The next instruction of the body may not be the next one of the program.
             let next = successors(insns, pc);
-            if self.builder.current().is_some() && !self.callable.body.range(pc + 1..).next().is_some_and(|n| *n == next[0]) {
+            if self.builder.current().is_some()
+                && !self.callable.body.range(pc + 1..).next().is_some_and(|n| *n == next[0])
+            {
                 self.builder.jump(self.blocks[&next[0]], &[]);
             }
         }
@@ -256,17 +262,23 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Notes where an interpreter would continue, and the live registers there. A loop is entered
-    /// with the bounds, too.
+    /// Notes where an interpreter would continue, and the live registers there; at the header of a
+    /// loop also the bounds, since native code is entered with them.
     fn note(&mut self, pc: usize) {
         if !self.shape.states {
             return;
         }
-        let live: Vec<usize> = registers(self.callable.live[&pc]).collect();
+        // A loop may be entered, and code behind its header reads the frame pointer.
+        let is_header = self.headers.contains(&pc);
+        let also = if is_header { 1 << 10 } else { 0 };
+        let live: Vec<usize> = registers(self.callable.live[&pc] | also).collect();
         let mut slots: Vec<(u32, Value)> =
             live.into_iter().map(|register| (register as u32, self.get(register as u8))).collect();
-        let bounds = self.bounds.iter();
-        slots.extend((BOUNDS..).zip(bounds).map(|(slot, value)| (slot, *value)));
+        let named = match (is_header, self.depth) {
+            (true, _) => self.bounds.len(),
+            (false, depth) => usize::from(depth.is_some()),
+        };
+        slots.extend((BOUNDS..).zip(&self.bounds[..named]).map(|(slot, value)| (slot, *value)));
         self.builder.frame_state(FrameState::of_values(self.entry as u32, pc as u32, slots));
     }
 
@@ -303,7 +315,9 @@ impl<'a> Translation<'a> {
             Op::Alu(true) => self.alu(insn, Type::I64),
             Op::Alu(false) => self.alu(insn, Type::I32),
             Op::End(swaps) => self.end(insn, swaps),
-            Op::Jump => _ = self.builder.jump(self.blocks[&successors(&self.program.insns, pc)[0]], &[]),
+            Op::Jump => {
+                _ = self.builder.jump(self.blocks[&successors(&self.program.insns, pc)[0]], &[])
+            }
             Op::Branch(wide) => self.branch(pc, insn, wide),
             Op::Call => self.call(pc, insn),
             Op::Exit => {
@@ -352,7 +366,8 @@ impl<'a> Translation<'a> {
         let by = self.constant(offset.into());
         let at = if offset == 0 { base } else { self.binary(Opcode::Add, base, by) };
         // The program's own frame, which no instruction moves.
-        let in_frame = -(ebpf::STACK_SIZE as i64) <= offset.into() && i64::from(offset) <= -(bytes as i64);
+        let in_frame =
+            -(ebpf::STACK_SIZE as i64) <= offset.into() && i64::from(offset) <= -(bytes as i64);
         if register != 10 || self.entry != 0 || !in_frame {
             let stack = self.regions.len() - 1;
             let first = if self.stackish & 1 << register != 0 { stack } else { 0 };
@@ -365,14 +380,12 @@ impl<'a> Translation<'a> {
     fn check(&mut self, pc: usize, at: Value, bytes: u64, first: usize) {
         let [on, trap] = [self.builder.reserve_block(), self.trap(pc)];
         let mut found = self.is_in(first, at, bytes);
-        let others: Vec<usize> = (0..self.regions.len()).filter(|region| *region != first).collect();
+        let others: Vec<usize> =
+            (0..self.regions.len()).filter(|region| *region != first).collect();
         // In a loop, one comparison and a branch cost less than all comparisons; elsewhere, a block
         // without branches is optimized better.
         if self.in_loop.contains(&pc) {
-            let other = self.builder.reserve_block();
-            self.builder.br_if(found, on, other);
-            self.builder.place_block(other);
-            self.builder.switch_to(other);
+            self.aside(found, on);
             found = self.is_in(others[0], at, bytes);
         }
         for region in others {
@@ -380,17 +393,26 @@ impl<'a> Translation<'a> {
             found = self.builder.op(Opcode::Or, Type::I32, &[found, next]);
         }
         if let Some(more) = self.made.more {
-            let other = self.builder.reserve_block();
-            self.builder.br_if(found, on, other);
-            self.builder.place_block(other);
-            self.builder.switch_to(other);
+            self.aside(found, on);
             let size = self.constant(bytes as i64);
-            let allowed = self.builder.insert_value(InstSpec::call(more, &[at, size], &[Type::I64]));
+            let allowed =
+                self.builder.insert_value(InstSpec::call(more, &[at, size], &[Type::I64]));
             found = self.builder.op(Opcode::Wrap, Type::I32, &[allowed]);
         }
         self.builder.br_if(found, on, trap);
         self.builder.place_block(on);
         self.builder.switch_to(on);
+    }
+
+    /// Goes on in a cold block unless a test holds.
+    fn aside(&mut self, holds: Value, on: Block) {
+        let other = self.builder.reserve_block();
+        if std::env::var_os("UNMARKED").is_none() {
+            self.builder.mark_cold(other);
+        }
+        self.builder.br_if(holds, on, other);
+        self.builder.place_block(other);
+        self.builder.switch_to(other);
     }
 
     fn is_in(&mut self, region: usize, at: Value, bytes: u64) -> Value {
@@ -441,11 +463,15 @@ impl<'a> Translation<'a> {
                 self.builder.op(opcode, ty, &[a, b])
             }
         };
+        self.set_wide(insn.dst, made, ty);
+    }
+
+    fn set_wide(&mut self, register: u8, value: Value, ty: Type) {
         let wide = match ty {
-            Type::I64 => made,
-            _ => self.builder.op(Opcode::Uextend, Type::I64, &[made]),
+            Type::I64 => value,
+            _ => self.builder.op(Opcode::Uextend, Type::I64, &[value]),
         };
-        self.set(insn.dst, wide);
+        self.set(register, wide);
     }
 
     /// A division by zero is 0, and its remainder the dividend.
@@ -463,25 +489,51 @@ impl<'a> Translation<'a> {
     }
 
     fn end(&mut self, insn: &Insn, swaps: bool) {
-        let mut value = self.get(insn.dst);
+        let ty = match insn.imm {
+            16 => Type::I16,
+            32 => Type::I32,
+            _ => Type::I64,
+        };
+        let value = self.get(insn.dst);
+        let mut value = self.narrow(value, ty);
         if swaps {
-            // Halves change places, then quarters, then eighths.
-            for (step, mask) in [(8, 0x00ff_00ff_00ff_00ff), (16, 0x0000_ffff_0000_ffff), (32, 0xffff_ffff)] {
-                if step < insn.imm {
-                    let (by, mask) = (self.constant(step.into()), self.constant(mask));
-                    let high = self.binary(Opcode::Ushr, value, by);
-                    let high = self.binary(Opcode::And, high, mask);
-                    let low = self.binary(Opcode::And, value, mask);
-                    let low = self.binary(Opcode::Shl, low, by);
-                    value = self.binary(Opcode::Or, high, low);
+            value = self.swapped(value, ty);
+        }
+        self.set_wide(insn.dst, value, ty);
+    }
+
+    /// The bytes of a value in reverse order: each byte is shifted and masked. In this order, the
+    /// code generator makes one instruction of the shifts.
+    fn swapped(&mut self, value: Value, ty: Type) -> Value {
+        let bytes = u64::from(ty.bits() / 8);
+        let mut op = |opcode, a, bits| {
+            let b = self.builder.constant(ty, bits);
+            self.builder.op(opcode, ty, &[a, b])
+        };
+        if bytes == 2 {
+            return op(Opcode::Rotl, value, 8);
+        }
+        let mut terms: Vec<Value> = Vec::new();
+        for at in 0..bytes {
+            let last = bytes - 1;
+            terms.push(match at {
+                0 => op(Opcode::Shl, value, 8 * last),
+                _ if at == last => op(Opcode::Ushr, value, 8 * last),
+                _ if at < bytes / 2 => {
+                    let byte = op(Opcode::And, value, 0xff << (8 * at));
+                    op(Opcode::Shl, byte, 8 * (last - 2 * at))
                 }
-            }
+                _ => {
+                    let byte = op(Opcode::Ushr, value, 8 * (2 * at - last));
+                    op(Opcode::And, byte, 0xff << (8 * (last - at)))
+                }
+            });
         }
-        if insn.imm < 64 {
-            let mask = self.constant((1 << insn.imm) - 1);
-            value = self.binary(Opcode::And, value, mask);
+        while terms.len() > 1 {
+            let pairs = terms.chunks(2);
+            terms = pairs.map(|pair| self.builder.op(Opcode::Or, ty, pair)).collect();
         }
-        self.set(insn.dst, value);
+        terms[0]
     }
 
     fn branch(&mut self, pc: usize, insn: &Insn, wide: bool) {
@@ -528,7 +580,7 @@ impl<'a> Translation<'a> {
 
     fn local_call(&mut self, pc: usize, to: usize) {
         let target = &self.program.functions[&to];
-        let mut args = self.bounds.clone();
+        let mut args = self.bounds[..self.taken].to_vec();
         if let Some(depth) = self.depth {
             let [on, trap] = [self.builder.reserve_block(), self.trap(pc)];
             let (most, one) = (self.constant(ebpf::MAX_CALL_DEPTH as i64), self.constant(1));
@@ -580,10 +632,34 @@ fn stackish(program: &Program, callable: &Callable) -> u16 {
     found
 }
 
+/// The jumps back, each with its target.
+fn jumps_back<'a>(
+    program: &'a Program,
+    callable: &'a Callable,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let all = callable
+        .body
+        .iter()
+        .flat_map(|pc| successors(&program.insns, *pc).into_iter().map(move |to| (*pc, to)));
+    all.filter(|(pc, to)| to <= pc)
+}
+
+fn headers(program: &Program, callable: &Callable) -> BTreeSet<usize> {
+    jumps_back(program, callable).map(|(_, to)| to).collect()
+}
+
 /// The instructions between the target of a jump back and the jump.
 fn in_loop(program: &Program, callable: &Callable) -> BTreeSet<usize> {
-    let insns = &program.insns;
-    let jumps = callable.body.iter().filter(|pc| matches!(op(insns[**pc].opc), Op::Jump | Op::Branch(_)));
-    let back = jumps.flat_map(|pc| successors(insns, *pc).into_iter().map(move |to| to..*pc + 1));
-    back.flatten().collect()
+    jumps_back(program, callable).flat_map(|(pc, to)| to..=pc).collect()
+}
+
+/// The sizes of the accesses of a function.
+pub fn sizes(program: &Program, callable: &Callable) -> BTreeSet<u64> {
+    let size = |pc: &usize| match op(program.insns[*pc].opc) {
+        // The interpreter of the machine checks 8 bytes, whatever it loads.
+        Op::Packet(..) => Some(8),
+        Op::Load(bytes) | Op::Store(bytes, _) => Some(bytes),
+        _ => None,
+    };
+    callable.body.iter().filter_map(size).collect()
 }

@@ -38,7 +38,9 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::{Block, Edge, Func, Function, Inst, InstData, Module, Opcode, Signature, Target, Type, Value};
+use ir::{
+    Block, Edge, Func, Function, Inst, InstData, Module, Opcode, Signature, Target, Type, Value,
+};
 use overflow::Overflows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
