@@ -143,6 +143,10 @@ pub fn alu(insn: &Insn, wide: bool, a: u64, b: u64) -> u64 {
             _ => (a as i64).wrapping_shr(b as u32) as u64,
         };
     }
+    if operation == ebpf::BPF_MOD && b as u32 == 0 {
+        // The upper half stays, too.
+        return a;
+    }
     let (a, b) = (a as u32, b as u32);
     u64::from(match operation {
         ebpf::BPF_ADD => a.wrapping_add(b),

@@ -1,93 +1,84 @@
 //! Runs the tests of the runtime itself over this back end.
 //!
-//! The published package of the runtime has its tests. A package made for the occasion has a copy
-//! of them, and this crate under the name of the runtime ([`crate::api`]).
+//! The published package of the runtime has its tests. Each file of them is compiled by `rustc`
+//! with this crate under the name of the runtime ([`crate::api`]), and run.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-}
-
-/// The root of this workspace.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// The folder of the runtime's package, as `cargo metadata` names it.
 fn package() -> Result<PathBuf, String> {
-    let mut metadata = cargo();
-    metadata.args(["metadata", "--format-version", "1", "--locked"]).current_dir(root());
+    let mut metadata = Command::new("cargo");
+    metadata.args(["metadata", "--format-version", "1", "--locked"]);
+    metadata.current_dir(env!("CARGO_MANIFEST_DIR"));
     let output = metadata.output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let paths =
-        text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
-    let is_of_runtime = |path: &&str| path.contains("/rbpf-");
-    let path = paths.into_iter().find(is_of_runtime).ok_or("cargo metadata names no `rbpf`")?;
+    let paths = text.split("\"manifest_path\":\"").skip(1);
+    let mut paths = paths.filter_map(|rest| rest.split('"').next());
+    let path = paths.find(|path| path.contains("/rbpf-")).ok_or("cargo metadata has no `rbpf`")?;
     Ok(Path::new(path).parent().unwrap_or(Path::new("/")).to_owned())
 }
 
-/// Writes the package with the tests into a folder.
-fn write(to: &Path, tests: &Path) -> io::Result<()> {
-    let _ = fs::remove_dir_all(to);
-    fs::create_dir_all(to.join("tests"))?;
-    fs::create_dir_all(to.join("src"))?;
-    fs::write(to.join("src/lib.rs"), "")?;
-    for entry in fs::read_dir(tests)? {
-        let entry = entry?;
-        fs::copy(entry.path(), to.join("tests").join(entry.file_name()))?;
+/// Compiles a file of tests against the library beside this command.
+fn compile(file: &Path, to: &Path) -> Result<(), String> {
+    let here = std::env::current_exe().map_err(|error| error.to_string())?;
+    let here = here.parent().unwrap_or(Path::new("/"));
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--test", "--edition", "2024", "--cap-lints", "allow"]);
+    for feature in ["std", "cranelift"] {
+        rustc.args(["--cfg".to_owned(), format!("feature=\"{feature}\"")]);
     }
-    let workspace = fs::read_to_string(root().join("Cargo.toml"))?;
-    // The profiles of the workspace: without optimization, the tests would take minutes.
-    let profiles = workspace.find("[profile.dev]").map_or("", |at| &workspace[at..]);
-    let here = env!("CARGO_MANIFEST_DIR");
-    let text = format!(
-        "[package]\nname = \"runtime-tests\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
-         [features]\ndefault = [\"std\", \"cranelift\"]\nstd = []\ncranelift = []\n\n\
-         [dependencies]\nrbpf = {{ package = \"osier-ebpf\", path = {here:?} }}\nlibc = \"0.2\"\n\n\
-         [workspace]\n\n{profiles}"
-    );
-    fs::write(to.join("Cargo.toml"), text)?;
-    fs::copy(root().join("Cargo.lock"), to.join("Cargo.lock"))?;
-    Ok(())
+    let library = here.join("libosier_ebpf.rlib");
+    rustc.args(["--extern", &format!("rbpf={}", library.display())]);
+    rustc.args(["-L", &format!("dependency={}", here.join("deps").display())]);
+    rustc.arg(file).arg("-o").arg(to);
+    let output = rustc.output().map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// The tests of one program that passed and failed; names those that failed.
+fn count(program: &Path) -> Result<(u32, u32), String> {
+    let output = Command::new(program).output().map_err(|error| error.to_string())?;
+    let (mut passed, mut failed) = (0, 0);
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Some(test) = line.strip_prefix("test ") else { continue };
+        passed += u32::from(test.ends_with("... ok"));
+        if test.ends_with("... FAILED") {
+            failed += 1;
+            println!("{test}");
+        }
+    }
+    Ok((passed, failed))
 }
 
 /// Runs the tests, and counts.
 ///
 /// # Errors
-/// If the package could not be made, or a test fails.
+/// If a file cannot be compiled, or a test fails.
 pub fn run() -> Result<(), String> {
-    let to = std::env::temp_dir().join(format!("osier-ebpf-tests-{}", std::process::id()));
     let tests = package()?.join("tests");
-    write(&to, &tests).map_err(|error| format!("{}: {error}", to.display()))?;
-    let mut test = cargo();
-    test.args(["test", "--offline", "--no-fail-fast", "--tests"]).current_dir(&to);
-    let output = test.output().map_err(|error| error.to_string())?;
-    let _ = fs::remove_dir_all(&to);
-    let text = String::from_utf8_lossy(&output.stdout);
-    let (mut passed, mut failed) = (0_u32, 0_u32);
-    for line in text.lines() {
-        if line.starts_with("test ") && line.ends_with("FAILED") {
-            println!("{line}");
-        }
-        let Some(counts) = line.strip_prefix("test result: ") else { continue };
-        let words: Vec<&str> =
-            counts.split([' ', ';', '.']).filter(|word| !word.is_empty()).collect();
-        for pair in words.windows(2) {
-            let count = pair[0].parse::<u32>().unwrap_or(0);
-            match pair[1] {
-                "passed" => passed += count,
-                "failed" => failed += count,
-                _ => {}
-            }
-        }
+    let to = std::env::temp_dir().join(format!("osier-ebpf-tests-{}", std::process::id()));
+    fs::create_dir_all(&to).map_err(|error| error.to_string())?;
+    let entries = fs::read_dir(&tests).map_err(|error| error.to_string())?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    let mut all = (0, 0);
+    for file in files.iter().filter(|file| file.file_stem() != Some(OsStr::new("common"))) {
+        let program = to.join(file.file_stem().unwrap_or_default());
+        compile(file, &program)?;
+        let (passed, failed) = count(&program)?;
+        println!(
+            "{}: {passed} pass, {failed} fail",
+            file.file_name().unwrap_or_default().display()
+        );
+        all = (all.0 + passed, all.1 + failed);
     }
-    println!("{passed} tests of the runtime pass, {failed} fail");
-    if passed == 0 {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} tests fail")) }
+    fs::remove_dir_all(&to).map_err(|error| error.to_string())?;
+    println!("{} tests of the runtime pass, {} fail", all.0, all.1);
+    if all.1 == 0 { Ok(()) } else { Err(format!("{} tests fail", all.1)) }
 }

@@ -243,6 +243,10 @@ impl<'a> Translation<'a> {
                 self.builder.place_block(block);
                 self.builder.switch_to(block);
             }
+            if self.builder.current().is_none() {
+                // Behind an instruction that ends every run.
+                continue;
+            }
             self.note(pc);
             self.instruction(pc, &insns[pc]);
             // The next instruction of the body may not be the next one of the program.
@@ -446,8 +450,8 @@ impl<'a> Translation<'a> {
                 let zero = self.builder.constant(ty, 0);
                 self.builder.op(Opcode::Sub, ty, &[zero, a])
             }
-            ebpf::BPF_DIV => self.divided(Opcode::Udiv, ty, a, b, insn),
-            ebpf::BPF_MOD => self.divided(Opcode::Urem, ty, a, b, insn),
+            ebpf::BPF_DIV => return self.divide(Opcode::Udiv, ty, a, b, insn),
+            ebpf::BPF_MOD => return self.divide(Opcode::Urem, ty, a, b, insn),
             operation => {
                 let opcode = match operation {
                     ebpf::BPF_ADD => Opcode::Add,
@@ -466,26 +470,34 @@ impl<'a> Translation<'a> {
         self.set_wide(insn.dst, made, ty);
     }
 
-    fn set_wide(&mut self, register: u8, value: Value, ty: Type) {
-        let wide = match ty {
+    fn widened(&mut self, value: Value, ty: Type) -> Value {
+        match ty {
             Type::I64 => value,
             _ => self.builder.op(Opcode::Uextend, Type::I64, &[value]),
-        };
+        }
+    }
+
+    fn set_wide(&mut self, register: u8, value: Value, ty: Type) {
+        let wide = self.widened(value, ty);
         self.set(register, wide);
     }
 
-    /// A division by zero is 0, and its remainder the dividend.
-    fn divided(&mut self, opcode: Opcode, ty: Type, a: Value, b: Value, insn: &Insn) -> Value {
-        let zero = self.builder.constant(ty, 0);
-        let without = if opcode == Opcode::Udiv { zero } else { a };
-        if insn.opc & ebpf::BPF_X == 0 {
-            return if insn.imm == 0 { without } else { self.builder.op(opcode, ty, &[a, b]) };
+    /// A division by zero is 0. The remainder by zero leaves the register as it is, with the upper
+    /// half.
+    fn divide(&mut self, opcode: Opcode, ty: Type, a: Value, b: Value, insn: &Insn) {
+        let without = match opcode {
+            Opcode::Udiv => self.constant(0),
+            _ => self.get(insn.dst),
+        };
+        if insn.opc & ebpf::BPF_X == 0 && insn.imm == 0 {
+            return self.set(insn.dst, without);
         }
-        let one = self.builder.constant(ty, 1);
-        let is_zero = self.builder.op(Opcode::Eqz, ty, &[b]);
+        let (one, is_zero) = (self.builder.constant(ty, 1), self.builder.op(Opcode::Eqz, ty, &[b]));
         let by = self.builder.op(Opcode::Select, ty, &[is_zero, one, b]);
         let made = self.builder.op(opcode, ty, &[a, by]);
-        self.builder.op(Opcode::Select, ty, &[is_zero, without, made])
+        let made = self.widened(made, ty);
+        let made = self.builder.op(Opcode::Select, Type::I64, &[is_zero, without, made]);
+        self.set(insn.dst, made);
     }
 
     fn end(&mut self, insn: &Insn, swaps: bool) {
