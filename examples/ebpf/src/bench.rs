@@ -1,10 +1,10 @@
 //! Measures programs against the runtime's own compiler, by turns.
 #![allow(unsafe_code, reason = "the runtime borrows a packet for its whole life")]
 
-use crate::interpreter::Profile;
+use crate::interpreter::{Profile, profile};
 use crate::kernels::{Kernel, mix};
 use crate::program::Program;
-use crate::runtime::{Mode, Native, profile};
+use crate::runtime::{Mode, Native};
 use osier::inlining::PassPlan;
 use osier::passes::parse;
 use rbpf::ebpf::Helper;

@@ -1,8 +1,8 @@
 //! Random programs, compared with the runtime's own interpreter in every mode.
 
-use crate::interpreter::Profile;
+use crate::interpreter::{Profile, profile};
 use crate::program::Program;
-use crate::runtime::{Mode, Native, profile};
+use crate::runtime::{Mode, Native};
 use osier::inlining::PassPlan;
 use osier::passes::{Pipeline, parse};
 use rbpf::ebpf;

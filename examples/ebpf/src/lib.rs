@@ -10,6 +10,7 @@ pub mod bench;
 pub mod fuzz;
 pub mod interpreter;
 pub mod kernels;
+mod memory;
 pub mod program;
 pub mod runtime;
 pub mod theirs;

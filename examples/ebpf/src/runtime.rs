@@ -1,12 +1,13 @@
 //! Runs a translated program: native code, helpers, assumptions, and the ways in and out.
 //!
-//! This is the one module with unsafe code: the program accesses the embedder's memory at its
-//! addresses in the process.
+//! The unsafe code here and in [`crate::interpreter`] is the embedder's promise: the program
+//! accesses memory of the process at its addresses.
 #![allow(unsafe_code, reason = "the machine's programs access memory of the process")]
 
-use crate::interpreter::{Fault, Interpreter, Profile, Registers};
+use crate::interpreter::{Fault, Interpreter, Profile, Registers, Space, text};
+use crate::memory::sizes;
 use crate::program::{Op, Program, op};
-use crate::translate::{BOUNDS, Shape, Translated, registers, sizes, translate};
+use crate::translate::{BOUNDS, Shape, Translated, registers, translate};
 use osier::driver::{NoObserver, Vigilance};
 use osier::inlining::PassPlan;
 use osier::interp::{HostError, Limits, Options, Outcome};
@@ -23,51 +24,6 @@ use rbpf::ebpf;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The memory that a run may access.
-#[derive(Clone, Default, Debug)]
-pub struct Space {
-    /// Addresses and lengths: the packet, the metadata buffer, the stack.
-    regions: [(u64, u64); 3],
-    more: Vec<Range<u64>>,
-}
-
-impl Space {
-    /// The address of the packet.
-    pub fn packet(&self) -> u64 {
-        self.regions[0].0
-    }
-
-    fn allows(&self, at: u64, bytes: u64) -> bool {
-        let is_in = |(base, length): &(u64, u64)| {
-            at.checked_add(bytes).is_some_and(|end| *base <= at && end <= base + length)
-        };
-        self.regions.iter().any(is_in) || self.more.iter().any(|range| range.contains(&at))
-    }
-
-    /// Loads bytes, if the run may access them.
-    pub fn load(&self, at: u64, bytes: u64) -> Option<u64> {
-        let mut word = [0; 8];
-        if !self.allows(at, bytes) {
-            return None;
-        }
-        let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: the caller of `Native::run` has lent these bytes for the run.
-        unsafe { from.copy_to_nonoverlapping(word.as_mut_ptr(), bytes as usize) };
-        Some(u64::from_le_bytes(word))
-    }
-
-    /// Stores bytes, if the run may access them.
-    pub fn store(&self, at: u64, bytes: u64, value: u64) -> Option<()> {
-        if !self.allows(at, bytes) {
-            return None;
-        }
-        let to = std::ptr::with_exposed_provenance_mut::<u8>(at as usize);
-        // SAFETY: as for loads; the regions are lent for writing.
-        unsafe { to.copy_from_nonoverlapping(value.to_le_bytes().as_ptr(), bytes as usize) };
-        Some(())
-    }
-}
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -219,7 +175,7 @@ impl Native {
 
     /// The assumptions that a profile suggests for a function.
     fn assumptions(&self, func: Func, profile: &Profile) -> Vec<Assumption> {
-        let (entry, states) = (self.host.funcs[&func], &self.host.states[&func]);
+        let states = &self.host.states[&func];
         let base = self.base(func);
         let program = &self.host.program;
         let mut found = Vec::new();
@@ -255,7 +211,6 @@ impl Native {
                 _ => {}
             }
         }
-        let _ = entry;
         found
     }
 
@@ -283,16 +238,6 @@ impl Native {
             }
             None => self.install(func, tree.function(made.optimized), VersionSpec::default()),
         }
-    }
-
-    /// The Cranelift IR of the optimized program, for comparisons.
-    ///
-    /// # Errors
-    /// As [`Native::new`].
-    pub fn clif(&self) -> String {
-        let function = self.vm.installed(self.main).map(|version| version.function().clone());
-        let function = function.unwrap_or_else(|| self.base(self.main));
-        self.vm.engine().clif(self.vm.module(), &function)
     }
 
     /// The bytes of native code of the functions, and the exits and entries taken so far.
@@ -431,31 +376,6 @@ impl Runner {
     }
 }
 
-/// The message of the machine for a fault.
-pub fn text(program: &Program, fault: &Fault) -> String {
-    let (pc, insn) = (fault.pc, &program.insns[fault.pc]);
-    let access = |what: &str, bytes: u64| {
-        let at = fault.at.map_or(String::new(), |at| format!(" addr {at:#x},"));
-        format!("Error: out of bounds memory {what} (insn #{}),{at} size {bytes}", pc + 1)
-    };
-    match op(insn.opc) {
-        Op::Packet(..) => access("load", 8),
-        Op::Load(bytes) => access("load", bytes),
-        Op::Store(bytes, _) => access("store", bytes),
-        Op::Call if insn.src == 0 => {
-            format!("Error: unknown helper function (id: {:#x})", insn.imm as u32)
-        }
-        Op::Call if insn.src == 1 => {
-            format!("Error: too many nested calls (max: {})", ebpf::MAX_CALL_DEPTH)
-        }
-        Op::Call => format!("Error: unsupported call type #{} (insn #{pc})", insn.src),
-        _ if insn.opc == ebpf::TAIL_CALL => {
-            format!("Error: TAIL_CALL is not supported (insn #{pc})")
-        }
-        _ => format!("Error: XADD instructions are not supported (insn #{pc})"),
-    }
-}
-
 impl Embedder for Runner {
     /// Continues in the interpreter where a version with assumptions leaves.
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
@@ -491,27 +411,4 @@ impl Embedder for Runner {
         let slot = |register: usize| Slot { ty: Type::I64, bits: end[register] };
         Ok(registers(results).map(slot).collect())
     }
-}
-
-/// Runs a program by the interpreter of this crate alone, and counts.
-///
-/// # Errors
-/// The text of the machine for a fault.
-pub fn profile(
-    program: &Program,
-    helpers: &HashMap<u32, ebpf::Helper>,
-    packet: &mut [u8],
-    into: &mut Profile,
-) -> Result<u64, String> {
-    let mut stack = vec![0_u64; ebpf::STACK_SIZE / 8];
-    let stack_at = stack.as_mut_ptr().expose_provenance() as u64;
-    let at = packet.as_mut_ptr().expose_provenance() as u64;
-    let regions = [(at, packet.len() as u64), (0, 0), (stack_at, ebpf::STACK_SIZE as u64)];
-    let space = Space { regions, more: Vec::new() };
-    let mut r = [0; 11];
-    r[1] = if packet.is_empty() { 0 } else { at };
-    r[10] = stack_at + ebpf::STACK_SIZE as u64;
-    let mut interpreter = Interpreter { program, space: &space, helpers, profile: Some(into) };
-    let end = interpreter.run::<Fault>(0, 0, r, 0, &mut |_, _, _| Ok(None));
-    end.map(|r| r[0]).map_err(|fault| text(program, &fault))
 }
