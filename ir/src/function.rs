@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::sparse::Sparse;
 use crate::types::{Signature, Type};
 use cranelift_entity::packed_option::PackedOption;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The definition of a value.
@@ -72,6 +72,8 @@ pub struct Function {
     pub(crate) values: Sparse<Value, ValueData>,
     pub(crate) value_names: BTreeMap<Value, Box<str>>,
     pub(crate) block_names: BTreeMap<Block, Box<str>>,
+    /// The blocks marked as cold. A hint for code generation, without a meaning.
+    pub(crate) cold: BTreeSet<Block>,
 }
 
 impl Function {
@@ -89,6 +91,7 @@ impl Function {
             values: Sparse::new(),
             value_names: BTreeMap::new(),
             block_names: BTreeMap::new(),
+            cold: BTreeSet::new(),
         }
     }
 
@@ -390,6 +393,11 @@ impl Function {
     /// The given name of a block in the text form, if any.
     pub fn block_name(&self, block: Block) -> Option<&str> {
         self.block_names.get(&block).map(|n| &**n)
+    }
+
+    /// Whether a block is marked as cold ([`crate::FunctionBuilder::mark_cold`]). Cost: logarithmic.
+    pub fn is_cold(&self, block: Block) -> bool {
+        self.cold.contains(&block)
     }
 
     /// Whether the instruction may trap with its current operands. It may if its opcode can trap

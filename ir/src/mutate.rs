@@ -231,6 +231,7 @@ impl Function {
             self.layout.remove(*block);
             self.blocks.remove(*block);
             self.block_names.remove(block);
+            self.cold.remove(block);
         }
     }
 

@@ -58,6 +58,15 @@ pub(crate) fn resumed(results: &[Type]) -> ClifSignature {
     made
 }
 
+/// The signature of [`crate::stubs::Stub::Cold`], which clobbers no register: it takes the context
+/// and the number of a function. Arguments and results are in the buffer.
+pub(crate) fn cold() -> ClifSignature {
+    let mut made = ClifSignature::new(CallConv::PreserveAll);
+    made.params.push(AbiParam::special(POINTER, ArgumentPurpose::VMContext));
+    made.params.push(AbiParam::new(types::I64));
+    made
+}
+
 /// The signature of a Rust helper: it takes the context and `words` further words, and returns one
 /// word.
 pub(crate) fn helper(words: usize) -> ClifSignature {

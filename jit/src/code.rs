@@ -83,6 +83,8 @@ pub struct MachineCode {
     _share: BudgetShare,
     /// The function of each direct call, in the order of instructions.
     callees: Box<[(Inst, Func)]>,
+    /// The number of each `userN` trap, in the order of instructions.
+    numbers: Box<[(Inst, u32)]>,
     /// Data whose addresses are part of the code; `_cells` and `_counters` likewise.
     _performed: Box<[Box<InstData>]>,
     _cells: Arc<[Cell]>,
@@ -99,6 +101,8 @@ pub struct MachineCode {
     pub(crate) sites: Option<Arc<InlinedSites>>,
     /// See [`About::lazy`].
     pub(crate) lazy: LazyStubs,
+    /// The stubs whose addresses are part of the code.
+    _cold: LazyStubs,
 }
 
 /// The stubs of functions without code, by signature.
@@ -160,6 +164,8 @@ pub(crate) struct About {
     pub(crate) checks_stack: bool,
     /// The stubs of all signatures with which the code calls: a callee may have no code.
     pub(crate) lazy: LazyStubs,
+    /// The stubs for calls in cold blocks.
+    pub(crate) cold: LazyStubs,
 }
 
 impl MachineCode {
@@ -214,6 +220,7 @@ impl MachineCode {
             roots,
             _share: share,
             callees: about.lowered.callees.into_iter().collect(),
+            numbers: about.lowered.numbers.into_iter().collect(),
             _performed: about.lowered.performed.into(),
             _cells: about.cells,
             _counters: about.counters,
@@ -223,6 +230,7 @@ impl MachineCode {
             origins: about.origins,
             sites: about.sites,
             lazy: about.lazy,
+            _cold: about.cold,
         };
         let (name, kind) = &about.piece;
         code.announce(name, *kind);
@@ -323,6 +331,13 @@ impl MachineCode {
         let inst = self.places.at((pc - self.range.start) as u32)?;
         let at = self.callees.binary_search_by_key(&inst, |(call, _)| *call).ok()?;
         Some(self.callees[at].1)
+    }
+
+    /// The number of the `userN` trap at an address of the code. `None` without such a trap there.
+    pub(crate) fn number_at(&self, pc: usize) -> Option<u32> {
+        let inst = self.places.at((pc - self.range.start) as u32)?;
+        let at = self.numbers.binary_search_by_key(&inst, |(trap, _)| *trap).ok()?;
+        Some(self.numbers[at].1)
     }
 
     /// The instruction of the version at an address of the code. `None` if the code there comes

@@ -106,7 +106,7 @@ pub(crate) struct Context {
     pub(crate) signatures: Cell<*const u32>,
     /// The number of functions. Code may have been compiled when the module had fewer.
     pub(crate) functions: Cell<u64>,
-    /// The number of a `userN` trap, or of the OSR point at which a run ends.
+    /// The number of the OSR point at which a run ends, or of an assumption that has failed.
     pub(crate) trap_number: Cell<u64>,
     /// The frame pointer of the waiting stub. The stub stores it before it calls
     /// [`Helpers::call_lazy`] or [`Helpers::leave`].

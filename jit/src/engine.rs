@@ -6,6 +6,7 @@ use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
 use crate::direct::DirectFunction;
 use crate::error::CompileError;
+use crate::lower::cold::cold_calls;
 use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
 use crate::observe::{CodeObserver, PieceKind};
@@ -193,7 +194,18 @@ impl Engine {
         let counting =
             counters.as_deref().map(|counters| Counting { counters, origins: origins.as_deref() });
         let config = &self.inner.config;
-        let unit = Unit { module, function, kind, config, cells: &cells, counting, checks_stack };
+        let cold = self.cold_stubs(module, function)?;
+        let cells_of = &*cells;
+        let unit = Unit {
+            module,
+            function,
+            kind,
+            config,
+            cells: cells_of,
+            counting,
+            checks_stack,
+            cold: &cold,
+        };
         let mut compilation = Compilation::new();
         let target = self.inner.isa.frontend_config();
         let lowered =
@@ -222,6 +234,7 @@ impl Engine {
                 counters,
                 checks_stack,
                 lazy,
+                cold,
             },
         )
     }
@@ -242,6 +255,15 @@ impl Engine {
         signatures.into_iter().map(stub).collect()
     }
 
+    /// The stubs for calls in cold blocks, by signature.
+    fn cold_stubs(&self, module: &Module, function: &Function) -> Result<LazyStubs, CompileError> {
+        let signatures: BTreeSet<&Signature> = cold_calls(module, function).collect();
+        let stub = |signature: &Signature| {
+            Ok((signature.clone(), self.stub(Stub::Cold(signature.clone()))?))
+        };
+        signatures.into_iter().map(stub).collect()
+    }
+
     /// The Cranelift IR of a function as text, for debugging. Linear in the function.
     ///
     /// # Panics
@@ -257,6 +279,7 @@ impl Engine {
             cells: &[],
             counting: None,
             checks_stack: !is_short_leaf(function),
+            cold: &[],
         };
         lower(
             unit,
@@ -341,6 +364,7 @@ impl Engine {
             counters: None,
             checks_stack: false,
             lazy: LazyStubs::default(),
+            cold: LazyStubs::default(),
         };
         MachineCode::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)
     }

@@ -1,14 +1,14 @@
 //! Stubs: small pieces of native code between functions and the library, one for each signature.
 
 use crate::abi::{self, POINTER};
-use crate::context::{Context, LAZY_DONE, offset};
+use crate::context::{Context, LAZY_DONE, function_offset, offset};
 use crate::sys::trampoline::{self, TypedOffsets};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use ir::{Signature, Type};
+use ir::{Func, Signature, Type};
 
 /// The kinds of stubs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -30,6 +30,9 @@ pub(crate) enum Stub {
     Leave(Vec<Type>),
     /// Returns the results that lie in the buffer. Holds their types.
     Return(Vec<Type>),
+    /// Calls a function for a cold block, with arguments and results in the buffer, and saves all
+    /// registers.
+    Cold(Signature),
 }
 
 impl Stub {
@@ -53,6 +56,7 @@ impl Stub {
             }
             Stub::Lazy(signature) => to.signature = abi::called(signature),
             Stub::Leave(results) | Stub::Return(results) => to.signature = abi::resumed(results),
+            Stub::Cold(_) => to.signature = abi::cold(),
         }
         let mut builder = FunctionBuilder::new(to, scratch);
         let entry = builder.create_block();
@@ -63,6 +67,7 @@ impl Stub {
             Stub::Lazy(signature) => lazy(&mut builder, signature, &params),
             Stub::Leave(results) => leave(&mut builder, results, params[0]),
             Stub::Return(results) => return_(&mut builder, results, params[0]),
+            Stub::Cold(signature) => cold(&mut builder, signature, &params),
             Stub::Enter(_) | Stub::Typed(_) | Stub::Resume(_) => {
                 unreachable!("jit: trampolines are made above")
             }
@@ -81,6 +86,7 @@ impl Stub {
             Stub::Lazy(signature) => ("lazy", (signature.params.len(), signature.results.len())),
             Stub::Leave(results) => ("leave", (0, results.len())),
             Stub::Return(results) => ("return", (0, results.len())),
+            Stub::Cold(signature) => ("cold", (signature.params.len(), signature.results.len())),
         };
         format!("stub.{what}.{}.{}", signature.0, signature.1)
     }
@@ -88,7 +94,10 @@ impl Stub {
     /// The number of arguments that the stub passes on.
     pub(crate) fn arguments(&self) -> usize {
         match self {
-            Stub::Enter(signature) | Stub::Typed(signature) | Stub::Lazy(signature) => {
+            Stub::Enter(signature)
+            | Stub::Typed(signature)
+            | Stub::Lazy(signature)
+            | Stub::Cold(signature) => {
                 signature.params.len()
             }
             Stub::Resume(_) | Stub::Leave(_) | Stub::Return(_) => 0,
@@ -99,7 +108,9 @@ impl Stub {
     pub(crate) fn buffer(&self) -> usize {
         match self {
             Stub::Enter(_) | Stub::Typed(_) | Stub::Resume(_) => 0,
-            Stub::Lazy(signature) => signature.params.len().max(signature.results.len()),
+            Stub::Lazy(signature) | Stub::Cold(signature) => {
+                signature.params.len().max(signature.results.len())
+            }
             Stub::Leave(_) => 0,
             Stub::Return(results) => results.len(),
         }
@@ -136,6 +147,35 @@ fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
     builder.switch_to_block(compiled);
     let sig = builder.import_signature(abi::called(signature));
     builder.ins().return_call_indirect(sig, code, params);
+}
+
+/// Calls the code of a function. The stub of a function without code finds the function in
+/// [`crate::context::Context::pending`], because no call of the program lies at its return address.
+fn cold(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif::Value]) {
+    let (context, func) = (params[0], params[1]);
+    builder.ins().store(flags(), func, context, offset!(pending));
+    let load = |builder: &mut FunctionBuilder<'_>, buffer, at: usize, ty: Type| {
+        builder.ins().load(abi::held(ty), flags(), buffer, 8 * at as i32)
+    };
+    let buffer = builder.ins().load(POINTER, flags(), context, offset!(buffer));
+    let mut given = vec![context];
+    for (at, ty) in signature.params.iter().enumerate() {
+        given.push(load(builder, buffer, at, *ty));
+    }
+    let place = builder.ins().ishl_imm_u(func, 3);
+    let place = builder.ins().iadd(context, place);
+    let code = builder.ins().load(POINTER, flags(), place, function_offset(Func::from_u32(0)));
+    let sig = builder.import_signature(abi::called(signature));
+    let call = builder.ins().call_indirect(sig, code, &given);
+    let results = builder.inst_results(call).to_vec();
+    if !results.is_empty() {
+        let buffer = builder.ins().load(POINTER, flags(), context, offset!(buffer));
+        for (at, (value, ty)) in results.into_iter().zip(&signature.results).enumerate() {
+            let word = to_word(builder, value, *ty);
+            builder.ins().store(flags(), word, buffer, 8 * at as i32);
+        }
+    }
+    builder.ins().return_(&[]);
 }
 
 /// Asks where control continues, and goes there in tail position. The values stay in the buffer.

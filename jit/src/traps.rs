@@ -10,7 +10,7 @@ pub(crate) const TABLE: TrapCode = TrapCode::unwrap_user(2);
 pub(crate) const NULL: TrapCode = TrapCode::unwrap_user(3);
 /// The function of a table entry has another signature.
 pub(crate) const SIGNATURE: TrapCode = TrapCode::unwrap_user(4);
-/// A `userN` trap of the embedder; the context holds N.
+/// A `userN` trap of the embedder; the code knows N by the place.
 const USER: TrapCode = TrapCode::unwrap_user(5);
 /// The fuel is used up.
 pub(crate) const FUEL: TrapCode = TrapCode::unwrap_user(6);

@@ -7,6 +7,7 @@
 
 #[allow(dead_code, reason = "shared with `tests/oir`, which uses the rest")]
 mod both;
+mod cold;
 mod costs;
 mod extremes;
 mod floats;

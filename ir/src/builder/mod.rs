@@ -301,6 +301,13 @@ impl FunctionBuilder {
         self.function.block_names.insert(block, name.into());
     }
 
+    /// Marks a block as cold: a hint that control hardly ever gets there. Native code puts the block
+    /// behind the others, and makes its calls cheap for the code around them rather than fast
+    /// (`jit/src/lower/cold.rs`). Copies of the block keep the mark.
+    pub fn mark_cold(&mut self, block: Block) {
+        self.function.cold.insert(block);
+    }
+
     /// Declares a mutable variable.
     pub fn declare_var(&mut self, ty: Type) -> Variable {
         self.renumbers = true;

@@ -280,7 +280,8 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Gives named values and blocks their new ids. Names of placeholders are dropped.
+    /// Gives named values, and named and cold blocks, their new ids. Names of placeholders are
+    /// dropped.
     fn rename(&mut self) {
         let names = std::mem::take(&mut self.function.value_names).into_iter();
         let names = names.map(|(v, name)| (self.value[v.index()], name));
@@ -288,6 +289,9 @@ impl Rebuild<'_> {
         let names = std::mem::take(&mut self.function.block_names).into_iter();
         let names = names.map(|(b, name)| (self.new_block[b], name));
         self.function.block_names = names.filter(|(b, _)| !b.is_reserved_value()).collect();
+        let cold = std::mem::take(&mut self.function.cold).into_iter();
+        let cold = cold.map(|b| self.new_block[b]);
+        self.function.cold = cold.filter(|b| !b.is_reserved_value()).collect();
     }
 
     /// By the client's id of an instruction: the new id, or [`NOWHERE`] if it was dropped.

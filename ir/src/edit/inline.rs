@@ -113,6 +113,7 @@ pub(super) fn inline(f: &mut Function, call: Inst, body: &InlinedBody) -> Check 
     let callee = body.callee.function();
     let args: Vec<Value> = f.inst(call).args.to_vec();
     let before = f.inst_block(call);
+    let is_cold = f.is_cold(before);
     f.split_behind(call, body.rest);
     let copier = BodyCopier {
         callee,
@@ -122,6 +123,10 @@ pub(super) fn inline(f: &mut Function, call: Inst, body: &InlinedBody) -> Check 
         rest: body.rest,
     };
     copier.copy(f, body);
+    if is_cold {
+        f.cold.insert(body.rest);
+        f.cold.extend(body.blocks.iter().map(|(_, copy)| *copy));
+    }
     let entry = Target::new(copier.blocks[&callee.entry()], &args);
     f.insert_inst(body.jump, jump_data(entry), &[], InsertPosition::End(before));
     Ok(())
@@ -178,6 +183,9 @@ impl BodyCopier<'_> {
     fn copy(&self, f: &mut Function, body: &InlinedBody) {
         for (block, copy) in &body.blocks {
             f.insert_block_before(*copy, self.rest);
+            if self.callee.is_cold(*block) {
+                f.cold.insert(*copy);
+            }
             for param in self.callee.block_params(*block) {
                 f.append_param(*copy, self.values[param], self.callee.value_type(*param));
             }

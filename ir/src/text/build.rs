@@ -439,6 +439,9 @@ impl<'a> FunctionScope<'a> {
             let id = self.builder.create_block();
             ids.push(id);
             self.name_block(scope, block, id);
+            if block.is_cold {
+                self.builder.mark_cold(id);
+            }
             let params = if index == 0 { &item.params } else { &block.params };
             for param in params {
                 let value = self.builder.append_param(id, param.ty);

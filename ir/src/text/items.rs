@@ -96,6 +96,7 @@ pub(super) struct Param<'a> {
 pub(super) struct BlockItem<'a> {
     pub(super) name: SourceName<'a>,
     pub(super) params: Vec<Param<'a>>,
+    pub(super) is_cold: bool,
     pub(super) insts: Vec<InstItem<'a>>,
 }
 

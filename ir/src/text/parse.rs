@@ -188,7 +188,7 @@ fn read_func<'a>(cursor: &mut Cursor<'a>) -> Result<FuncItem<'a>, TextFault> {
     Ok(FuncItem { name, params, results, blocks: Vec::new(), lost_lines: false })
 }
 
-/// Reads `name:` or `name(%a: i32, %b: i64):`.
+/// Reads `name:` or `name(%a: i32, %b: i64):`, with `cold` in front of the colon perhaps.
 fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'a>, TextFault> {
     let name = cursor.block()?;
     let at = cursor.offset();
@@ -198,9 +198,10 @@ fn read_label<'a>(cursor: &mut Cursor<'a>, is_entry: bool) -> Result<BlockItem<'
             "the parameters of the first block are those of the function: write them there only";
         return Err(TextFault::new(at, message));
     }
+    let is_cold = !is_entry && cursor.eat_word("cold")?;
     cursor.punct(':')?;
     cursor.end()?;
-    Ok(BlockItem { name, params, insts: Vec::new() })
+    Ok(BlockItem { name, params, is_cold, insts: Vec::new() })
 }
 
 fn read_inst<'a>(

@@ -163,7 +163,7 @@ impl<'a> FunctionText<'a> {
             if index > 0 && !params.is_empty() {
                 self.write_params(out, params)?;
             }
-            out.write_str(":\n")?;
+            out.write_str(if function.is_cold(block) { " cold:\n" } else { ":\n" })?;
             for inst in function.block_insts(block) {
                 out.write_str("  ")?;
                 self.write_inst(out, inst)?;

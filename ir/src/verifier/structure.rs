@@ -217,4 +217,7 @@ fn check_names(report: &mut FunctionFindings<'_>) {
     for block in function.block_names.keys().filter(|b| !function.has_block(**b)) {
         report.add(Rule::Name1, Entity::Block(*block), "a block that does not exist has a name");
     }
+    for block in function.cold.iter().filter(|b| !function.has_block(**b)) {
+        report.add(Rule::Name1, Entity::Block(*block), "a block that does not exist is cold");
+    }
 }

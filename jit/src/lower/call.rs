@@ -10,6 +10,15 @@ use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, typ
 use ir::{Func, Imm, Inst, InstData, Opcode, Shape, Sig, Signature, Type};
 use std::collections::BTreeMap;
 
+/// The code that a call leads to.
+#[derive(Clone, Copy, Debug)]
+enum CalledCode {
+    /// The code at an address.
+    At(clif::Value),
+    /// The code of a function, by way of the stub at an address ([`super::cold`]).
+    Cold { stub: usize, func: Func },
+}
+
 /// Whether a helper performs the operation.
 pub(super) fn is_performed(opcode: Opcode) -> bool {
     matches!(
@@ -79,8 +88,14 @@ impl Lowering<'_, '_> {
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
         self.lowered.callees.insert(inst, func);
-        let flags = self.context_flags();
-        let code = self.builder.ins().load(POINTER, flags, self.context, function_offset(func));
+        let code = match self.cold_stub(inst, &signature) {
+            Some(stub) => CalledCode::Cold { stub, func },
+            None => {
+                let flags = self.context_flags();
+                let at = function_offset(func);
+                CalledCode::At(self.builder.ins().load(POINTER, flags, self.context, at))
+            }
+        };
         if self.unit.config.trace {
             let number = self.builder.ins().iconst(types::I64, i64::from(func.as_u32()));
             return self.traced_call(data, code, number, &signature, &args);
@@ -103,8 +118,8 @@ impl Lowering<'_, '_> {
         let place = self.builder.ins().ishl_imm_u(func, 3);
         let place = self.builder.ins().iadd(self.context, place);
         let flags = self.context_flags();
-        let code =
-            self.builder.ins().load(POINTER, flags, place, function_offset(Func::from_u32(0)));
+        let at = function_offset(Func::from_u32(0));
+        let code = CalledCode::At(self.builder.ins().load(POINTER, flags, place, at));
         self.builder.ins().store(flags, func, self.context, offset!(pending));
         if self.unit.config.trace {
             return self.traced_call(data, code, func, &signature, &args);
@@ -158,7 +173,7 @@ impl Lowering<'_, '_> {
     fn traced_call(
         &mut self,
         data: &InstData,
-        code: clif::Value,
+        code: CalledCode,
         number: clif::Value,
         signature: &Signature,
         args: &[clif::Value],
@@ -173,10 +188,14 @@ impl Lowering<'_, '_> {
     /// Calls code, and returns its results.
     fn call_code(
         &mut self,
-        code: clif::Value,
+        code: CalledCode,
         signature: &Signature,
         args: &[clif::Value],
     ) -> Vec<clif::Value> {
+        let code = match code {
+            CalledCode::At(code) => code,
+            CalledCode::Cold { stub, func } => return self.cold_call(stub, func, signature, args),
+        };
         self.reserve_buffer(signature.params.len().max(signature.results.len()));
         let sig = self.called_signature(signature);
         let mut given = Vec::with_capacity(args.len() + 1);

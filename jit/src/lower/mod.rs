@@ -3,22 +3,25 @@
 //! Both IRs give parameters to blocks, so blocks and values translate one to one. Operations that
 //! need several instructions are in the modules below: [`value`] (operations on values),
 //! [`overflow`] (arithmetic that reports overflow), [`memory`] (accesses, globals), [`call`] (calls
-//! and helpers), [`osr`] (OSR points), [`ways`] (edges past blocks), and [`nan`] (floats that may
-//! hold a NaN that is not canonical).
+//! and helpers), [`cold`] (cold blocks and their calls), [`trap`] (branches to traps), [`osr`] (OSR
+//! points), [`ways`] (edges past blocks), and [`nan`] (floats that may hold a NaN that is not canonical).
 //!
 //! Every instruction carries its id as source location. A trap thereby identifies the instruction
 //! that trapped.
 
 pub(crate) mod call;
+pub(crate) mod cold;
 pub(crate) mod counting;
 mod memory;
 mod nan;
 mod osr;
 mod overflow;
+mod trap;
 mod value;
 mod ways;
 
 use crate::abi::{self, POINTER};
+use crate::code::MachineCode;
 use crate::config::{Bounds, Config, Interruption, Nans};
 use crate::context::{SIGNALS, offset};
 use crate::points::Cell;
@@ -35,9 +38,12 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::{Block, Edge, Func, Function, Inst, InstData, Module, Opcode, TrapKind, Type, Value};
+use ir::{
+    Block, Edge, Func, Function, Inst, InstData, Module, Opcode, Signature, Target, Type, Value,
+};
 use overflow::Overflows;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The source of a function's arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +68,8 @@ pub(crate) struct Unit<'a> {
     pub(crate) counting: Option<Counting<'a>>,
     /// Whether the prologue compares the stack with its limit. See [`LEAF_FRAME`].
     pub(crate) checks_stack: bool,
+    /// The stubs for calls in cold blocks, which must outlive the code.
+    pub(crate) cold: &'a [(Signature, Arc<MachineCode>)],
 }
 
 /// The bytes of stack that code may use without a check of its own.
@@ -108,6 +116,8 @@ pub(crate) struct Lowered {
     pub(crate) buffer: usize,
     /// The values of each described exit, by instruction.
     pub(crate) exits: BTreeMap<Inst, ExitShape>,
+    /// The number of each `userN` trap, by instruction.
+    pub(crate) numbers: BTreeMap<Inst, u32>,
 }
 
 /// The alias regions: memory of different regions never overlaps, and Cranelift may reorder
@@ -144,6 +154,14 @@ struct Lowering<'a, 'b> {
     counters: BTreeMap<u32, Variable>,
     /// The blocks that edges may pass.
     passable: FixedBitSet,
+    /// The cold blocks, by index.
+    cold: FixedBitSet,
+    /// The blocks that only trap, and that an edge still leads to ([`trap`]).
+    trapping: BTreeSet<Block>,
+    /// The block that is lowered next.
+    next: PackedOption<Block>,
+    /// Whether the next block goes on in the current one of Cranelift.
+    continues: bool,
     /// The instruction that is being lowered.
     inst: PackedOption<Inst>,
     /// The block that all exits jump to, once an exit exists.
@@ -199,6 +217,10 @@ pub(crate) fn lower(
         polling: false,
         counters: BTreeMap::new(),
         passable: ways::passable(unit, &cfg),
+        cold: cold::cold_blocks(unit.function, &cfg),
+        trapping: BTreeSet::new(),
+        next: None.into(),
+        continues: false,
         inst: None.into(),
         way_out: None.into(),
         lowered: Lowered::default(),
@@ -206,8 +228,16 @@ pub(crate) fn lower(
     lowering.make_blocks(&cfg);
     lowering.enter();
     let headers = lowering.headers(&cfg);
-    for block in cfg.rpo() {
-        lowering.block(*block, headers.contains(block.as_u32() as usize));
+    let asks = |block: Block| headers.contains(block.as_u32() as usize);
+    let blocks = cfg.rpo().iter().copied().filter(|block| !lowering.only_traps(*block));
+    let blocks: Vec<Block> = blocks.collect();
+    for (at, block) in blocks.iter().enumerate() {
+        lowering.next = blocks.get(at + 1).copied().into();
+        lowering.block(*block, asks(*block));
+    }
+    lowering.next = None.into();
+    for block in std::mem::take(&mut lowering.trapping) {
+        lowering.block(block, asks(block));
     }
     lowering.finish_way_out();
     lowering.builder.seal_all_blocks();
@@ -294,8 +324,11 @@ impl<'a> Lowering<'a, '_> {
     fn block(&mut self, block: Block, asks: bool) {
         let function = self.unit.function;
         let made = self.blocks[block].expect("the block is reachable");
-        if block != function.entry() {
+        if block != function.entry() && !std::mem::take(&mut self.continues) {
             self.builder.switch_to_block(made);
+            if self.is_in_cold_block(block) {
+                self.builder.set_cold_block(made);
+            }
         }
         // The canonical values of another block need not dominate this one.
         self.canonical.clear();
@@ -319,7 +352,7 @@ impl<'a> Lowering<'a, '_> {
                 continue;
             }
             match fused.filter(|_| data.opcode.is_terminator()) {
-                Some(test) => self.branch_on_test(test, data),
+                Some(test) => self.branch_on_test(test),
                 None => self.inst(inst, data),
             }
         }
@@ -389,23 +422,18 @@ impl<'a> Lowering<'a, '_> {
     fn terminator(&mut self, inst: Inst, data: &InstData) {
         match data.opcode {
             Opcode::Jump => {
-                let (to, args) = self.target(data, 0);
+                let (to, args) = self.target(0);
                 self.builder.ins().jump(to, &args);
             }
             Opcode::BrIf => {
                 let condition = self.value(data.args[0]);
                 self.count_side(inst, condition);
-                self.branch(condition, data);
+                self.branch(condition);
             }
             Opcode::Switch => self.switch(inst, data),
             Opcode::Return => self.return_(data),
             Opcode::Trap => {
-                let ir::Imm::Trap(kind) = data.imm else { unreachable!("jit: a trap has a kind") };
-                if let TrapKind::User(number) = kind {
-                    let number = self.builder.ins().iconst(types::I64, i64::from(number));
-                    let flags = self.context_flags();
-                    self.builder.ins().store(flags, number, self.context, offset!(trap_number));
-                }
+                let kind = self.trap_kind(inst, data);
                 // Cranelift turns a branch to a block that only traps into a conditional trap, and
                 // would report the trap at the branch. The fence makes the block nonempty
                 // (`tests/oir/traps/of_its_own.oir`).
@@ -417,9 +445,12 @@ impl<'a> Lowering<'a, '_> {
     }
 
     /// Ends the block with a branch to the two targets of an instruction.
-    fn branch(&mut self, condition: clif::Value, data: &InstData) {
-        let (then, then_args) = self.target(data, 0);
-        let (otherwise, other_args) = self.target(data, 1);
+    fn branch(&mut self, condition: clif::Value) {
+        if self.branch_to_trap(condition) {
+            return;
+        }
+        let (then, then_args) = self.target(0);
+        let (otherwise, other_args) = self.target(1);
         self.builder.ins().brif(condition, then, &then_args, otherwise, &other_args);
     }
 
@@ -428,7 +459,7 @@ impl<'a> Lowering<'a, '_> {
         self.count_choice(inst, index, data.targets.len());
         let mut calls = Vec::with_capacity(data.targets.len());
         for at in 0..data.targets.len() {
-            let (to, args) = self.target(data, at);
+            let (to, args) = self.target(at);
             calls.push(self.builder.func.dfg.block_call(to, &args));
         }
         let default = calls.pop().expect("a switch has a default target");
@@ -448,10 +479,12 @@ impl<'a> Lowering<'a, '_> {
 
     /// Translates a target of the current instruction with its arguments, past the target if
     /// possible. An argument becomes canonical if its parameter may hold only canonical NaNs.
-    fn target(&mut self, data: &InstData, at: usize) -> (clif::Block, Vec<BlockArg>) {
+    fn target(&mut self, at: usize) -> (clif::Block, Vec<BlockArg>) {
         let inst = self.inst.expect("an instruction is being lowered");
-        let past = ways::way(self.unit.function, &self.passable, Edge { inst, index: at as u32 });
-        let target = past.as_ref().unwrap_or(&data.targets[at]);
+        let target = self.onward(Edge { inst, index: at as u32 });
+        if self.only_traps(target.block) {
+            self.trapping.insert(target.block);
+        }
         let params = self.unit.function.block_params(target.block);
         let mut args = Vec::with_capacity(params.len());
         for (arg, param) in target.args.iter().zip(params) {
@@ -459,6 +492,12 @@ impl<'a> Lowering<'a, '_> {
             args.push(value.into());
         }
         (self.blocks[target.block].expect("a target of reachable code is reachable"), args)
+    }
+
+    /// The target of an edge, or a later one that the edge may lead to directly.
+    fn onward(&self, edge: Edge) -> Target {
+        let past = ways::way(self.unit.function, &self.passable, edge);
+        past.unwrap_or_else(|| self.unit.function.target(edge).clone())
     }
 
     fn define(&mut self, data: &InstData, results: &[clif::Value]) {

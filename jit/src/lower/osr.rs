@@ -111,14 +111,14 @@ impl Lowering<'_, '_> {
     }
 
     /// Ends the block with a branch to the first target if the point fires.
-    pub(super) fn branch_on_test(&mut self, test: Inst, branch: &InstData) {
+    pub(super) fn branch_on_test(&mut self, test: Inst) {
         let number = number(self.unit.function.inst(test));
         if self.cell(number).trigger() == Trigger::Countdown {
             let out = self.count_down(number);
-            return self.branch(out, branch);
+            return self.branch(out);
         }
         let armed = self.flag_is_set(test);
-        self.branch(armed, branch);
+        self.branch(armed);
     }
 
     /// Emits a test whether the flag of a fused test is set or an interrupt requested.

@@ -25,9 +25,9 @@ use std::sync::Arc;
 const HELPER_STACK: usize = 512 << 10;
 
 /// The bytes of stack below the limit that native code itself may use. They hold the frames between
-/// [`enter`] and the trampoline, the stack arguments of the trampoline, and the frame of a leaf
-/// without a check.
-const LEAF_STACK: usize = LEAF_FRAME as usize + 8 * abi::MOST_ARGUMENTS + (15 << 10);
+/// [`enter`] and the trampoline, the stack arguments of the trampoline and of a stub for calls in
+/// cold blocks, the registers that the stub saves, and the frame of a leaf without a check.
+const LEAF_STACK: usize = LEAF_FRAME as usize + 16 * abi::MOST_ARGUMENTS + (15 << 10);
 
 /// Code to enter, without a reference: the table keeps it until the jump, since no safe point comes
 /// in between ([`super::reclaim`]). A count up and down for each run would take as long as a call.
@@ -113,13 +113,14 @@ impl VmState {
     fn trapped(&mut self, trap: CaughtTrap) -> RunStop {
         let context = self.view.context();
         let (number, count) = (context.trap_number.get(), context.pending.get() as usize);
-        let Some(cause) = cause(trap.code.as_raw().get(), number as u32) else {
+        let code = self.table.code_at(trap.pc).cloned();
+        let user = code.as_ref().and_then(|code| code.number_at(trap.pc));
+        let Some(cause) = cause(trap.code.as_raw().get(), user.unwrap_or_default()) else {
             return RunStop::Failed(RunError::Lost);
         };
         if let Some(address) = trap.address.filter(|address| !self.view.is_guarded(*address)) {
             return RunStop::Failed(RunError::WildAccess { address });
         }
-        let code = self.table.code_at(trap.pc).cloned();
         let place = code.map(|code| code.site_at(trap.pc));
         let (func, inst) = place.unwrap_or((Func::from_u32(0), None));
         let site = self.machine.site(func, inst);

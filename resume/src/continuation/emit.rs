@@ -129,6 +129,9 @@ impl<'r> ContinuationEmitter<'r> {
         for &block in &self.region.order {
             let copy = self.builder.create_block();
             self.blocks[block.index()] = copy.into();
+            if self.target.is_cold(block) {
+                self.builder.mark_cold(copy);
+            }
             for &param in
                 self.target.block_params(block).iter().filter(|p| self.region.is_needed(**p))
             {

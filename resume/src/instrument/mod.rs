@@ -405,6 +405,9 @@ impl<'v> Copier<'v> {
             if let Some(name) = version.block_name(block) {
                 self.builder.name_block(copy, name);
             }
+            if version.is_cold(block) {
+                self.builder.mark_cold(copy);
+            }
             for &param in version.block_params(block) {
                 let value = self.builder.append_param(copy, version.value_type(param));
                 self.set_value(value, param);

@@ -1,0 +1,414 @@
+//! Runs a translated program: native code, helpers, assumptions, and the ways in and out.
+//!
+//! The unsafe code here and in [`crate::interpreter`] is the embedder's promise: the program
+//! accesses memory of the process at its addresses.
+#![allow(unsafe_code, reason = "the machine's programs access memory of the process")]
+
+use crate::interpreter::{Fault, Interpreter, Profile, Registers, Space, text};
+use crate::memory::sizes;
+use crate::program::{Op, Program, op};
+use crate::translate::{BOUNDS, Shape, Translated, registers, translate};
+use osier::driver::{NoObserver, Vigilance};
+use osier::inlining::PassPlan;
+use osier::interp::{HostError, Limits, Options, Outcome};
+use osier::ir::{DeclaredEffect, FrameStates, Func, Function, Opcode, Point, TrapKind, Type};
+use osier::jit::{
+    CallbackEnd, Config, DeoptFrame, DirectFunction, Embedder, Engine, Entered, HotLoop, Slot,
+    VersionSpec, Vm,
+};
+use osier::osr::VersionTree;
+use osier::passes::Pipeline;
+use osier::speculate::{Assumption, Plan, speculate};
+use osier::tiers::{Tiered, install_handing};
+use rbpf::ebpf;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a program is run.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// By Osier's interpreter.
+    Interpreted,
+    /// In native code, after the passes of a pipeline.
+    Native(PassPlan),
+    /// Likewise, with assumptions: that what a profile has not seen never happens.
+    Assuming(Pipeline, Profile),
+    /// By the interpreter of this crate, which enters native code in loops.
+    Entering(Pipeline),
+}
+
+/// A program, ready to run.
+#[derive(Debug)]
+pub struct Native {
+    vm: Vm,
+    host: Runner,
+    main: Func,
+    shape: Shape,
+    stack: Box<[u64]>,
+    enters: bool,
+    args: Vec<u64>,
+    /// The assumptions made, and those dropped for want of an exit.
+    pub assumed: (usize, usize),
+}
+
+/// What the embedder of a run knows.
+#[derive(Debug)]
+struct Runner {
+    program: Arc<Program>,
+    helpers: Arc<HashMap<u32, ebpf::Helper>>,
+    funcs: BTreeMap<Func, usize>,
+    states: BTreeMap<Func, Arc<FrameStates>>,
+    space: Space,
+    bounds: Vec<u64>,
+    fault: Option<Fault>,
+    exits: u64,
+    entries: u64,
+}
+
+extern "C" fn helper(function: &ebpf::Helper, a: u64, b: u64, c: u64, d: u64, e: u64) -> u64 {
+    function(a, b, c, d, e)
+}
+
+extern "C" fn more(ranges: &Vec<Range<u64>>, at: u64, _bytes: u64) -> u64 {
+    ranges.iter().any(|range| range.contains(&at)).into()
+}
+
+impl Native {
+    /// Translates and compiles a program.
+    ///
+    /// # Errors
+    /// A message if the program cannot be translated or compiled.
+    pub fn new(
+        program: &Arc<Program>,
+        helpers: &Arc<HashMap<u32, ebpf::Helper>>,
+        allowed: &[Range<u64>],
+        has_buffer: bool,
+        mode: &Mode,
+    ) -> Result<Native, String> {
+        let states = matches!(mode, Mode::Assuming(..) | Mode::Entering(_));
+        let shape = Shape { has_buffer, has_more: !allowed.is_empty(), states };
+        let mut numbers: Vec<u32> = helpers.keys().copied().collect();
+        numbers.sort_unstable();
+        let translated = translate(program, &numbers, shape)?;
+        let Translated { module, funcs, states, helpers: imports, more: import } = translated;
+        let module = Arc::new(module);
+        let engine = Engine::new(Config::default()).map_err(|error| error.to_string())?;
+        let limits = Limits { fuel: u64::MAX, ..Limits::default() };
+        // SAFETY: the program tests each address against the regions of the run, which `run` has
+        // borrowed, and against ranges for which the caller of `new` vouches.
+        let vm = unsafe { Vm::with_host_memory(&engine, &module, limits, Options::default()) };
+        let mut vm = vm.map_err(|error| error.to_string())?;
+        for (number, func) in imports {
+            let code = helper as extern "C" fn(&ebpf::Helper, u64, u64, u64, u64, u64) -> u64;
+            let bound = DirectFunction::new(Arc::new(helpers[&number]), code, DeclaredEffect::Any);
+            vm.bind(func, &bound).map_err(|error| error.to_string())?;
+        }
+        if let Some(func) = import {
+            let code = more as extern "C" fn(&Vec<Range<u64>>, u64, u64) -> u64;
+            let bound = DirectFunction::new(Arc::new(allowed.to_vec()), code, DeclaredEffect::Any);
+            vm.bind(func, &bound).map_err(|error| error.to_string())?;
+        }
+        let states = states.into_iter().map(|(func, states)| (func, Arc::new(states))).collect();
+        let host = Runner {
+            program: Arc::clone(program),
+            helpers: Arc::clone(helpers),
+            funcs: funcs.iter().map(|(entry, func)| (*func, *entry)).collect(),
+            states,
+            space: Space { more: allowed.to_vec(), ..Space::default() },
+            bounds: Vec::new(),
+            fault: None,
+            exits: 0,
+            entries: 0,
+        };
+        let stack = vec![0; ebpf::STACK_SIZE / 8].into();
+        let enters = matches!(mode, Mode::Entering(_));
+        let (main, args) = (funcs[&0], Vec::new());
+        let mut made = Native { vm, host, main, shape, stack, enters, args, assumed: (0, 0) };
+        made.compile(mode)?;
+        Ok(made)
+    }
+
+    fn compile(&mut self, mode: &Mode) -> Result<(), String> {
+        let funcs: Vec<Func> = self.host.funcs.keys().copied().collect();
+        match mode {
+            Mode::Interpreted => {}
+            Mode::Native(plan) => self.optimized(plan)?,
+            Mode::Entering(pipeline) => {
+                self.vm.set_tiering(Box::new(Tiered::new(1, pipeline.clone())));
+            }
+            Mode::Assuming(pipeline, profile) => {
+                for func in funcs {
+                    self.assuming(func, pipeline, profile)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn optimized(&mut self, plan: &PassPlan) -> Result<(), String> {
+        let module = Arc::clone(self.vm.module());
+        let made = plan.optimize(&module, Vigilance::Off, &mut NoObserver);
+        let versions: Vec<_> = made.module.defined().collect();
+        for (func, function) in versions {
+            let spec = VersionSpec::default();
+            let spec = match made.sites.get(&func) {
+                Some(sites) => spec.with_sites(Arc::clone(sites)),
+                None => spec,
+            };
+            self.install(func, function, spec)?;
+        }
+        Ok(())
+    }
+
+    fn base(&self, func: Func) -> Function {
+        let module = self.vm.module();
+        module.body(func).expect("the functions of the program have bodies").clone()
+    }
+
+    fn install(&mut self, func: Func, code: &Function, spec: VersionSpec) -> Result<(), String> {
+        let module = Arc::clone(self.vm.module());
+        let made = self.vm.engine().version(&module, func, code, spec);
+        let made = made.map_err(|error| error.to_string())?;
+        self.vm.install(&made, Vec::new()).map_err(|error| error.to_string())
+    }
+
+    /// The assumptions that a profile suggests for a function.
+    fn assumptions(&self, func: Func, profile: &Profile) -> Vec<Assumption> {
+        let states = &self.host.states[&func];
+        let base = self.base(func);
+        let program = &self.host.program;
+        let mut found = Vec::new();
+        for (at, state) in states.iter() {
+            let pc = state.pc as usize;
+            let block = base.inst_block(at.inst());
+            match op(program.insns[pc].opc) {
+                Op::Branch(_) => {
+                    let seen = profile.branches.get(&pc).copied().unwrap_or_default();
+                    let expected = match seen {
+                        [fell, 0] if fell > 0 => 0,
+                        [0, jumped] if jumped > 0 => 1,
+                        _ => continue,
+                    };
+                    let branch = base.terminator(block);
+                    let holds = base.inst(branch).args[0];
+                    found.push(Assumption::is(Point::before(branch), holds, expected));
+                }
+                Op::Call if program.insns[pc].src == 0 => {
+                    let Some(result) = profile.results.get(&pc).copied().flatten() else {
+                        continue;
+                    };
+                    let mut inst = at.inst();
+                    while base.inst(inst).opcode != Opcode::Call {
+                        let Some(next) = base.next_inst(inst) else { break };
+                        inst = next;
+                    }
+                    let value = base.inst(inst).result();
+                    if let (Some(value), Some(next)) = (value, base.next_inst(inst)) {
+                        found.push(Assumption::is(Point::before(next), value, result));
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn assuming(
+        &mut self,
+        func: Func,
+        pipeline: &Pipeline,
+        profile: &Profile,
+    ) -> Result<(), String> {
+        let assume = self.assumptions(func, profile);
+        let module = Arc::clone(self.vm.module());
+        let states = Arc::clone(&self.host.states[&func]);
+        let mut tree = VersionTree::new(self.base(func));
+        tree.arm_states(VersionTree::BASE, &states).map_err(|error| error.to_string())?;
+        let plan = Plan::new(&assume, pipeline);
+        let made = speculate(&module, &mut tree, VersionTree::BASE, &plan);
+        let made = made.map_err(|error| error.to_string())?;
+        self.assumed.0 += made.exits.len();
+        self.assumed.1 += made.dropped.len();
+        match made.backward.get(&VersionTree::BASE).filter(|_| !made.exits.is_empty()) {
+            Some(back) => {
+                install_handing(&mut self.vm, func, tree.function(made.optimized), back, &states)
+                    .map_err(|error| error.to_string())?;
+                Ok(())
+            }
+            None => self.install(func, tree.function(made.optimized), VersionSpec::default()),
+        }
+    }
+
+    /// The bytes of native code of the functions, and the exits and entries taken so far.
+    pub fn counts(&self) -> (usize, u64, u64) {
+        let versions = self.host.funcs.keys().filter_map(|func| self.vm.installed(*func));
+        (versions.map(|version| version.code_size()).sum(), self.host.exits, self.host.entries)
+    }
+
+    /// Runs the program on a packet and a metadata buffer, which is empty if the program has none.
+    ///
+    /// # Errors
+    /// The text of the machine for a fault.
+    pub fn run(&mut self, packet: &mut [u8], buffer: &mut [u8]) -> Result<u64, String> {
+        let region =
+            |bytes: &mut [u8]| (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len() as u64);
+        // SAFETY: both are borrowed until the run has ended.
+        unsafe { self.run_at(region(packet), region(buffer)) }
+    }
+
+    /// As [`Native::run`], with addresses and lengths.
+    ///
+    /// # Errors
+    /// As [`Native::run`].
+    ///
+    /// # Safety
+    /// The bytes are the program's for the run: to read, and to write if the program does.
+    pub unsafe fn run_at(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> Result<u64, String> {
+        let stack = self.stack.as_mut_ptr().expose_provenance() as u64;
+        if self.host.program.uses_stack {
+            self.stack.fill(0);
+        }
+        let host = &mut self.host;
+        host.space.regions = [packet, buffer, (stack, ebpf::STACK_SIZE as u64)];
+        let bounds = &mut host.bounds;
+        bounds.clear();
+        if host.program.counts_depth {
+            bounds.push(0);
+        }
+        bounds.extend([packet.0, packet.1]);
+        if self.shape.has_buffer {
+            bounds.extend([buffer.0, buffer.1]);
+        }
+        bounds.push(stack);
+        let first = match (buffer.1, packet.1) {
+            (1.., _) => buffer.0,
+            (_, 1..) => packet.0,
+            _ => 0,
+        };
+        if self.enters {
+            return self.enter(first, stack);
+        }
+        self.args.clear();
+        self.args.extend_from_slice(&self.host.bounds);
+        self.args.extend([first, 0]);
+        let outcome = self.vm.run(self.main, &self.args, &mut self.host);
+        let outcome = outcome.map_err(|error| error.to_string())?;
+        self.host.result(outcome).map_err(|fault| self.host.text(&fault))
+    }
+
+    /// Runs by the interpreter, and asks for native code at jumps back.
+    fn enter(&mut self, first: u64, stack: u64) -> Result<u64, String> {
+        let mut r = [0; 11];
+        (r[1], r[10]) = (first, stack + ebpf::STACK_SIZE as u64);
+        let (program, helpers) = (Arc::clone(&self.host.program), Arc::clone(&self.host.helpers));
+        let space = self.host.space.clone();
+        let mut interpreter =
+            Interpreter { program: &program, space: &space, helpers: &helpers, profile: None };
+        let (vm, host, main) = (&mut self.vm, &mut self.host, self.main);
+        let has_buffer = self.shape.has_buffer;
+        let result = interpreter.run::<Stop>(0, 0, r, 0, &mut |pc, r, depth| {
+            if depth > 0 {
+                return Ok(None);
+            }
+            let states = Arc::clone(&host.states[&main]);
+            let Some((at, state)) = states.iter().find(|(_, state)| state.pc == pc as u32) else {
+                return Ok(None);
+            };
+            let mut bounds = host.bounds.clone();
+            let sizes = sizes(&program, &program.functions[&0]);
+            let lengths = host.space.regions.iter().take(if has_buffer { 2 } else { 1 });
+            for (_, length) in lengths {
+                bounds.extend(sizes.iter().map(|size| (length + 1).saturating_sub(*size)));
+            }
+            let contents = |value| {
+                let slot = state.slot_of(value)?;
+                Some(if slot < BOUNDS {
+                    r[slot as usize]
+                } else {
+                    bounds[(slot - BOUNDS) as usize]
+                })
+            };
+            match vm.enter(HotLoop { func: main, at }, &contents, host) {
+                Ok(Entered::NotYet) => Ok(None),
+                Ok(Entered::Ended(outcome)) => {
+                    host.entries += 1;
+                    let mut end = *r;
+                    end[0] = host.result(outcome)?;
+                    Ok(Some(end))
+                }
+                Err(error) => Err(Stop::Other(error.to_string())),
+            }
+        });
+        match result {
+            Ok(registers) => Ok(registers[0]),
+            Err(Stop::Fault(fault)) => Err(self.host.text(&fault)),
+            Err(Stop::Other(text)) => Err(text),
+        }
+    }
+}
+
+/// The end of an interpreted run.
+enum Stop {
+    Fault(Fault),
+    Other(String),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Stop {
+        Stop::Fault(fault)
+    }
+}
+
+impl Runner {
+    fn result(&mut self, outcome: Outcome) -> Result<u64, Fault> {
+        match outcome {
+            Outcome::Returned(values) => Ok(values[0]),
+            Outcome::Trapped { kind: TrapKind::User(pc), .. } => {
+                Err(self.fault.take().unwrap_or(Fault { pc: pc.into(), at: None }))
+            }
+            other => panic!("a program ends in no other way: {other:?}"),
+        }
+    }
+
+    fn text(&self, fault: &Fault) -> String {
+        text(&self.program, fault)
+    }
+}
+
+impl Embedder for Runner {
+    /// Continues in the interpreter where a version with assumptions leaves.
+    fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
+        self.exits += 1;
+        let activation = &frame.activations[0];
+        let entry = self.funcs[&activation.func];
+        let mut r: Registers = std::array::from_fn(|register| {
+            activation.slot(register as u32).map_or(0, |slot| slot.bits)
+        });
+        if entry == 0 {
+            r[10] = self.bounds[self.bounds.len() - 1] + ebpf::STACK_SIZE as u64;
+        }
+        let depth = if self.program.counts_depth {
+            activation.slot(BOUNDS).map_or(0, |slot| slot.bits)
+        } else {
+            0
+        };
+        let program = Arc::clone(&self.program);
+        let mut interpreter = Interpreter {
+            program: &program,
+            space: &self.space,
+            helpers: &self.helpers,
+            profile: None,
+        };
+        let pc = activation.pc as usize;
+        let end = interpreter.run::<Fault>(entry, pc, r, depth, &mut |_, _, _| Ok(None));
+        let end = end.map_err(|fault| {
+            let kind = TrapKind::User(u16::try_from(fault.pc).unwrap_or(u16::MAX));
+            self.fault = Some(fault);
+            CallbackEnd::new(HostError::Trap(kind))
+        })?;
+        let results = if entry == 0 { 1 } else { self.program.functions[&entry].results };
+        let slot = |register: usize| Slot { ty: Type::I64, bits: end[register] };
+        Ok(registers(results).map(slot).collect())
+    }
+}

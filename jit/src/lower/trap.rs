@@ -1,0 +1,79 @@
+//! Lowers branches to blocks that only trap.
+//!
+//! Example: a front end tests the bounds of each access, and branches to a block with `trap user3`
+//! where the test fails. Such a branch becomes a conditional trap, which ends no block of Cranelift.
+//! So a function with a thousand tests stays one block, and Cranelift drops a test that an earlier
+//! one decides. A branch to a block would be repeated: straight code with one test in three
+//! instructions took three times as long (`examples/ebpf`, *straight*).
+
+use super::Lowering;
+use crate::config::Interruption;
+use crate::traps;
+use cranelift_codegen::ir::{self as clif, BlockArg, InstBuilder, SourceLoc};
+use ir::{Block, Edge, Imm, Inst, InstData, Opcode, TrapKind};
+
+impl Lowering<'_, '_> {
+    /// Whether a block consists of a trap alone, so that a branch to it may become a conditional
+    /// trap. A block that pays fuel pays before it traps.
+    pub(super) fn only_traps(&self, block: Block) -> bool {
+        let function = self.unit.function;
+        let first = function.first_inst(block);
+        std::env::var_os("OSIER_NO_TRAPS").is_none()
+            && self.unit.config.interruption != Interruption::Fuel
+            && function.inst(first).opcode == Opcode::Trap
+            && block != function.entry()
+            && function.block_params(block).is_empty()
+    }
+
+    /// The kind of a trap. The code keeps the number of a kind of the embedder, which the place of
+    /// the trap then tells (`a_trap_in_place_of_a_branch_has_its_number`).
+    pub(super) fn trap_kind(&mut self, inst: Inst, data: &InstData) -> TrapKind {
+        let Imm::Trap(kind) = data.imm else { unreachable!("jit: a trap has a kind") };
+        if let TrapKind::User(number) = kind {
+            self.lowered.numbers.insert(inst, number);
+        }
+        kind
+    }
+
+    /// Ends the block with a conditional trap and a jump, if one of the targets of a branch only
+    /// traps. Returns whether it does.
+    pub(super) fn branch_to_trap(&mut self, condition: clif::Value) -> bool {
+        let branch = self.inst.expect("an instruction is being lowered");
+        let targets = [0, 1].map(|index| self.onward(Edge { inst: branch, index }).block);
+        let Some(side) = targets.iter().position(|target| self.only_traps(*target)) else {
+            return false;
+        };
+        let function = self.unit.function;
+        let trap = function.first_inst(targets[side]);
+        let code = traps::code(self.trap_kind(trap, function.inst(trap)));
+        // The trap has its own place, not that of the branch (`tests/oir/traps/of_its_own.oir`).
+        self.builder.set_srcloc(SourceLoc::new(trap.as_u32()));
+        match side {
+            0 => self.builder.ins().trapnz(condition, code),
+            _ => self.builder.ins().trapz(condition, code),
+        };
+        self.builder.set_srcloc(SourceLoc::new(branch.as_u32()));
+        let (to, args) = self.target(1 - side);
+        if self.goes_on_in(targets[1 - side]) {
+            for (param, arg) in function.block_params(targets[1 - side]).iter().zip(args) {
+                let BlockArg::Value(value) = arg else {
+                    unreachable!("jit: branches pass values alone")
+                };
+                self.values[*param] = value.into();
+            }
+            self.continues = true;
+        } else {
+            self.builder.ins().jump(to, &args);
+        }
+        true
+    }
+
+    /// Whether a block may go on in the current block of Cranelift, which leads to it alone. A cold
+    /// block needs one of its own.
+    fn goes_on_in(&self, block: Block) -> bool {
+        let function = self.unit.function;
+        self.next.expand() == Some(block)
+            && function.predecessors(block).len() == 1
+            && !self.is_in_cold_block(block)
+    }
+}

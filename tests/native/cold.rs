@@ -1,0 +1,166 @@
+//! Branches to traps, and cold blocks with calls.
+
+use crate::both::{Share, Twins, settings};
+use interp::{Limits, NoHost, Options, Outcome};
+use ir::text::parse_module;
+use ir::{Module, TrapKind};
+use jit::{Config, Engine, Interruption};
+use std::sync::Arc;
+
+/// `@tests` has the same test twice, before and after a store, with traps of other numbers. The
+/// second test can fail only if the first one was taken for both. `@slow` goes through a cold block
+/// that calls, with eight integers and a float that live across the call. `@deep` calls from cold
+/// blocks again and again, and traps at the end.
+const TEXT: &str = "
+memory @m 1
+global @g: mut i64 = 5
+func @tests(%a: i64, %b: i64) -> i64 {
+entry:
+  %ten = const.i64 10
+  %in = ult.i64 %a, %ten
+  br_if %in, first, out
+first:
+  global_set.i64 @g, %a
+  %again = ult.i64 %b, %ten
+  br_if %again, second, other
+second:
+  %odd = wrap.i32 %b
+  br_if %odd, traps, fine
+fine:
+  %sum = add.i64 %a, %b
+  return %sum
+out:
+  trap user7
+other:
+  trap user300
+traps:
+  trap unreachable
+}
+func @mix(%a: i64, %x: f64, %n: i32) -> (i64, f64) {
+entry:
+  %eight = const.i64 8
+  %more = mul.i64 %a, %eight
+  %y = fadd.f64 %x, %x
+  global_set.i64 @g, %more
+  %wide = uextend.i64 %n
+  %z = add.i64 %more, %wide
+  return %z, %y
+}
+func @slow(%a: i64, %x: f64, %n: i32) -> (i64, f64) {
+entry:
+  %g = global_get.i64 @g
+  %one = const.i64 1
+  %b = add.i64 %a, %one
+  %c = add.i64 %b, %a
+  %d = add.i64 %c, %b
+  %e = mul.i64 %d, %c
+  %f = xor.i64 %e, %d
+  br_if %n, aside, on(%a, %x)
+aside cold:
+  %p, %q = call @mix(%b, %x, %n)
+  jump on(%p, %q)
+on(%h: i64, %y: f64):
+  %s1 = add.i64 %b, %c
+  %s2 = add.i64 %d, %e
+  %s3 = add.i64 %f, %h
+  %s4 = add.i64 %s1, %s2
+  %s5 = add.i64 %s3, %s4
+  %s6 = add.i64 %s5, %g
+  %z = fadd.f64 %y, %x
+  return %s6, %z
+}
+func @deep(%n: i32, %a: i64) -> i64 {
+entry:
+  br_if %n, aside, last
+aside cold:
+  %one = const.i32 1
+  %less = sub.i32 %n, %one
+  %r = call @deep(%less, %a)
+  %two = const.i64 2
+  %s = mul.i64 %r, %two
+  return %s
+last:
+  %low = wrap.i32 %a
+  br_if %low, fine, bad
+fine:
+  return %a
+bad:
+  trap user9
+}
+";
+
+fn module() -> Arc<Module> {
+    Arc::new(parse_module(TEXT).unwrap_or_else(|errors| panic!("{}", errors[0])))
+}
+
+fn clif(name: &str, config: Config) -> String {
+    let module = module();
+    let engine = Engine::new(config).expect("native code is supported where it is tested");
+    let func = module.lookup(name).expect("it is there");
+    engine.clif(&module, module.body(func).expect("a body"))
+}
+
+/// Tests whose failure traps end no block. Where blocks pay fuel, the trap is a block that pays.
+#[test]
+fn a_branch_to_a_trap_ends_no_block() {
+    let text = clif("tests", Config::default());
+    assert_eq!(text.matches("brif").count(), 0, "{text}");
+    assert_eq!(text.matches("trapz").count() + text.matches("trapnz").count(), 3, "{text}");
+    assert_eq!(text.matches("block").count(), 1, "{text}");
+    let fueled = Config { interruption: Interruption::Fuel, ..Config::default() };
+    assert_eq!(clif("tests", fueled).matches("brif").count(), 3);
+}
+
+#[test]
+fn a_block_that_is_marked_comes_last() {
+    let text = clif("slow", Config::default());
+    assert_eq!(text.matches(" cold:").count(), 1, "{text}");
+    assert!(clif("deep", Config::default()).contains(" cold:"));
+}
+
+#[test]
+fn a_trap_in_place_of_a_branch_has_its_number() {
+    let module = module();
+    for setting in settings() {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let func = module.lookup("tests").expect("it is there");
+        let mut kind = |args: [u64; 2]| {
+            let end = twins.call(func, &args, [&mut NoHost, &mut NoHost]);
+            match end.unwrap_or_else(|what| panic!("{args:?}: {what}")) {
+                Outcome::Trapped { kind, .. } => Some(kind),
+                _ => None,
+            }
+        };
+        assert_eq!(kind([3, 4]), None);
+        assert_eq!(kind([10, 4]), Some(TrapKind::User(7)));
+        assert_eq!(kind([3, 10]), Some(TrapKind::User(300)));
+        assert_eq!(kind([3, 5]), Some(TrapKind::Unreachable));
+    }
+}
+
+/// Values of hot code keep their contents across a call in a cold block, whether the callee has
+/// code or not; a trap below such calls leaves all of them.
+#[test]
+fn calls_in_cold_blocks_keep_all_values() {
+    let module = module();
+    for (setting, share) in
+        settings().iter().flat_map(|setting| Share::EVERY.map(|share| (setting, share)))
+    {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, share)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let mut call = |name: &str, args: &[u64]| {
+            let func = module.lookup(name).expect("it is there");
+            twins
+                .call(func, args, [&mut NoHost, &mut NoHost])
+                .unwrap_or_else(|what| panic!("{name} {args:?}: {what}"));
+        };
+        for n in [0, 1, 7, 0] {
+            call("slow", &[n + 3, 2.5_f64.to_bits(), n]);
+            call("deep", &[n, 1]);
+            call("deep", &[n * 3, 0]);
+        }
+    }
+}
