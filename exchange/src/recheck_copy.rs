@@ -154,7 +154,8 @@ fn judged(
     (accepted, live)
 }
 
-/// Compares the entries across a copy, in one direction, with the entries that the checker composes.
+/// Compares the entries across a copy, in one direction, with the entries that the checker
+/// composes.
 fn compare<R: Copy + Display>(
     direction: usize,
     claimed: &[Listed],

@@ -97,9 +97,7 @@ impl Stub {
             Stub::Enter(signature)
             | Stub::Typed(signature)
             | Stub::Lazy(signature)
-            | Stub::Cold(signature) => {
-                signature.params.len()
-            }
+            | Stub::Cold(signature) => signature.params.len(),
             Stub::Resume(_) | Stub::Leave(_) | Stub::Return(_) => 0,
         }
     }
