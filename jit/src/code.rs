@@ -6,6 +6,7 @@
 
 use crate::arena::{CodeArena, CodeSpace};
 use crate::counters::NativeCounts;
+use crate::direct::BoundFunctions;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::linked::linked;
@@ -99,6 +100,8 @@ pub struct MachineCode {
     pub(crate) sites: Option<Arc<InlinedSites>>,
     /// See [`About::lazy`].
     pub(crate) lazy: LazyStubs,
+    /// The functions that the code calls without a shim. Keeps their data.
+    pub(crate) bound: BoundFunctions,
 }
 
 /// The stubs of functions without code, by signature.
@@ -160,6 +163,8 @@ pub(crate) struct About {
     pub(crate) checks_stack: bool,
     /// The stubs of all signatures with which the code calls: a callee may have no code.
     pub(crate) lazy: LazyStubs,
+    /// The functions that the code calls without a shim.
+    pub(crate) bound: BoundFunctions,
 }
 
 impl MachineCode {
@@ -223,6 +228,7 @@ impl MachineCode {
             origins: about.origins,
             sites: about.sites,
             lazy: about.lazy,
+            bound: about.bound,
         };
         let (name, kind) = &about.piece;
         code.announce(name, *kind);

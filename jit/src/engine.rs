@@ -4,7 +4,7 @@ use crate::abi;
 use crate::code::{About, CodeBudget, LazyStubs, MachineCode};
 use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
-use crate::direct::DirectFunction;
+use crate::direct::{BoundFunctions, DirectFunction};
 use crate::error::CompileError;
 use crate::lower::counting::Counting;
 use crate::lower::{CodeKind, LEAF_FRAME, Lowered, Unit, is_short_leaf, lower};
@@ -19,7 +19,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use ir::eval::is_nan;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Imm, Inst, Module, Signature};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use transition::copy::InlinedSites;
 
@@ -67,6 +67,8 @@ pub(crate) struct Request<'a> {
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
     /// The sites of inlined code, by instruction of the version.
     pub(crate) sites: Option<Arc<InlinedSites>>,
+    /// The functions that the code calls without a shim.
+    pub(crate) bound: BoundFunctions,
 }
 
 impl Engine {
@@ -193,7 +195,17 @@ impl Engine {
         let counting =
             counters.as_deref().map(|counters| Counting { counters, origins: origins.as_deref() });
         let config = &self.inner.config;
-        let unit = Unit { module, function, kind, config, cells: &cells, counting, checks_stack };
+        let bound = request.bound.clone();
+        let unit = Unit {
+            module,
+            function,
+            kind,
+            config,
+            cells: &cells,
+            counting,
+            checks_stack,
+            bound: &bound.0,
+        };
         let mut compilation = Compilation::new();
         let target = self.inner.isa.frontend_config();
         let lowered =
@@ -222,6 +234,7 @@ impl Engine {
                 counters,
                 checks_stack,
                 lazy,
+                bound,
             },
         )
     }
@@ -257,6 +270,7 @@ impl Engine {
             cells: &[],
             counting: None,
             checks_stack: !is_short_leaf(function),
+            bound: &BTreeMap::new(),
         };
         lower(
             unit,
@@ -341,6 +355,7 @@ impl Engine {
             counters: None,
             checks_stack: false,
             lazy: LazyStubs::default(),
+            bound: BoundFunctions::default(),
         };
         MachineCode::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)
     }

@@ -78,6 +78,10 @@ impl Lowering<'_, '_> {
         let Imm::Func(func) = data.imm else { unreachable!("jit: a call names a function") };
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
+        if let Some(direct) = self.unit.bound.get(&func) {
+            let results = direct.call(&mut self.builder, self.context, &args);
+            return self.define(data, &results);
+        }
         self.lowered.callees.insert(inst, func);
         let flags = self.context_flags();
         let code = self.builder.ins().load(POINTER, flags, self.context, function_offset(func));

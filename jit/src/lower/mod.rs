@@ -21,6 +21,7 @@ mod ways;
 use crate::abi::{self, POINTER};
 use crate::config::{Bounds, Config, Interruption, Nans};
 use crate::context::{SIGNALS, offset};
+use crate::direct::DirectFunction;
 use crate::points::Cell;
 use crate::traps;
 use counting::Counting;
@@ -62,6 +63,9 @@ pub(crate) struct Unit<'a> {
     pub(crate) counting: Option<Counting<'a>>,
     /// Whether the prologue compares the stack with its limit. See [`LEAF_FRAME`].
     pub(crate) checks_stack: bool,
+    /// The functions of the embedder that the code calls at their addresses. Their data must
+    /// outlive the code, too.
+    pub(crate) bound: &'a BTreeMap<Func, DirectFunction>,
 }
 
 /// The bytes of stack that code may use without a check of its own.

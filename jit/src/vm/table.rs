@@ -77,6 +77,17 @@ impl CodeTable {
         self.direct.get(&func)
     }
 
+    /// All bound functions.
+    pub(super) fn bound(&self) -> impl Iterator<Item = (Func, &Direct)> {
+        self.direct.iter().map(|(func, direct)| (*func, direct))
+    }
+
+    /// Whether some code calls the function for an import at its address. Linear in the pieces of
+    /// code.
+    pub(super) fn calls_directly(&self, func: Func) -> bool {
+        self.codes.values().any(|kept| kept.code.bound.0.contains_key(&func))
+    }
+
     /// Whether any function is bound.
     pub(super) fn has_direct(&self) -> bool {
         !self.direct.is_empty()

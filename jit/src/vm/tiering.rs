@@ -6,6 +6,7 @@ use super::entrance::Ascent;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::watch::{CountedPlace, Wake, Watch};
+use crate::direct::BoundFunctions;
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
@@ -300,6 +301,11 @@ impl<'a> Tier<'a> {
     /// Whether the paused activation has its dead values ([`Continuation::keeps_values`]).
     pub fn has_dead_values(&self) -> bool {
         self.state.machine.has_dead_values()
+    }
+
+    /// The functions that are bound, as [`super::Vm::bound`] gives them.
+    pub fn bound(&self) -> BoundFunctions {
+        self.state.bound()
     }
 
     /// The installed version of a function.
