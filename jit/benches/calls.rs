@@ -1,7 +1,7 @@
 //! The cost of a call across the border of native code: into a function of two instructions, and
 //! from a loop out to a function of the embedder with five arguments. Each is beside the same code
 //! compiled by Cranelift alone and called by its address.
-//! `cargo bench -p osier-jit --bench calls` prints nanoseconds for each call, the least of 41
+//! `cargo bench -p osier-jit --bench calls` prints nanoseconds for each call, the least of 801
 //! rounds that take turns, and the ratio to Cranelift's. An argument is another number of rounds,
 //! and a further one selects the lines that contain it: for counts of instructions by `valgrind`.
 
@@ -20,10 +20,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The calls in one round.
-const CALLS: u64 = 200_000;
+/// The calls in one round, which is shorter than a time slice of a busy system.
+const CALLS: u64 = 10_000;
 
-const ROUNDS: usize = 41;
+const ROUNDS: usize = 801;
 
 const LEAF: &str = "
 func @leaf(%x: i64) -> i64 {

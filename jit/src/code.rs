@@ -88,6 +88,8 @@ pub struct MachineCode {
     _performed: Box<[Box<InstData>]>,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
+    /// The words of the buffer that the code uses.
+    pub(crate) buffer: usize,
     /// The bytes of stack below the frame pointer.
     frame: u32,
     /// Whether the prologue compares the stack with its limit.
@@ -218,6 +220,7 @@ impl MachineCode {
             exits,
             roots,
             _share: share,
+            buffer: about.lowered.buffer,
             callees: about.lowered.callees.into_iter().collect(),
             _performed: about.lowered.performed.into(),
             _cells: about.cells,

@@ -304,7 +304,8 @@ impl Engine {
             let (needed, limit) = (stub.arguments(), abi::MOST_ARGUMENTS);
             return Err(CompileError::TooManyValues { function: name, needed, limit });
         }
-        let code = self.compile_small(Func::from_u32(0), name, |to, scratch, target| {
+        let buffer = stub.buffer();
+        let code = self.compile_small(Func::from_u32(0), name, buffer, |to, scratch, target| {
             stub.build(to, scratch, target);
         });
         let code = Arc::new(code?);
@@ -327,17 +328,18 @@ impl Engine {
             let (function, limit) = (name.to_owned(), abi::MOST_ARGUMENTS);
             return Err(CompileError::TooManyValues { function, needed, limit });
         }
-        self.compile_small(func, format!("direct.{name}"), |to, scratch, target| {
+        self.compile_small(func, format!("direct.{name}"), 0, |to, scratch, target| {
             function.build(to, scratch, target);
         })
     }
 
-    /// Compiles a stub or a shim: code without traps of instructions and without calls of
+    /// Compiles a stub or a shim, which uses so many words of the buffer: code without traps of instructions and without calls of
     /// functions.
     fn compile_small(
         &self,
         func: Func,
         name: String,
+        buffer: usize,
         build: impl FnOnce(&mut clif::Function, &mut FunctionBuilderContext, TargetFrontendConfig),
     ) -> Result<MachineCode, CompileError> {
         let mut compilation = Compilation::new();
@@ -350,7 +352,7 @@ impl Engine {
             observers: Arc::clone(&self.inner.observers),
             origins: None,
             sites: None,
-            lowered: Lowered::default(),
+            lowered: Lowered { buffer, ..Lowered::default() },
             cells: Arc::from([]),
             counters: None,
             checks_stack: false,

@@ -249,7 +249,7 @@ impl Lowering<'_, '_> {
         if values.is_empty() {
             return;
         }
-        let buffer = self.fixed(offset!(buffer));
+        let buffer = self.buffer();
         let flags = self.context_flags();
         for (at, (value, ty)) in values.iter().zip(types).enumerate() {
             let word = to_word(&mut self.builder, *value, *ty);
@@ -264,7 +264,7 @@ impl Lowering<'_, '_> {
         if values.is_empty() {
             return;
         }
-        let buffer = self.fixed(offset!(buffer));
+        let buffer = self.buffer();
         let flags = self.context_flags();
         for (at, value) in values.iter().enumerate() {
             self.builder.ins().store(flags, *value, buffer, 8 * at as i32);
@@ -276,7 +276,7 @@ impl Lowering<'_, '_> {
         if types.is_empty() {
             return Vec::new();
         }
-        let buffer = self.fixed(offset!(buffer));
+        let buffer = self.buffer();
         self.load_words(types, buffer)
     }
 
@@ -288,6 +288,13 @@ impl Lowering<'_, '_> {
             self.builder.ins().load(abi::held(*ty), flags, buffer, 8 * at as i32)
         };
         types.iter().enumerate().map(load).collect()
+    }
+
+    /// Loads the address of the buffer. Not a word that never changes: a helper may move the buffer
+    /// (`NativeView::reserve`).
+    fn buffer(&mut self) -> clif::Value {
+        let flags = self.context_flags();
+        self.builder.ins().load(POINTER, flags, self.context, offset!(buffer))
     }
 
     pub(super) fn reserve_buffer(&mut self, words: usize) {

@@ -398,6 +398,7 @@ impl VmState {
         if continuation.requires().iter().any(|value| view.is_undefined(*value)) {
             return Ok(None);
         }
+        self.view.reserve(continuation.requires().len());
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             *word = view.value(*value);
         }
