@@ -126,7 +126,7 @@ fn calls(arguments: &Arguments) -> Result<Vec<(String, f64)>, Box<dyn Error>> {
         let import = vm.module().func_named("next").ok_or("no @next")?;
         vm.bind(import, &DirectFunction::new(Arc::new(()), next, ir::DeclaredEffect::Pure))?;
         note("call of a bound function", many(&mut vm)?);
-        vm.unbind(import);
+        vm.unbind(import)?;
         let runs = fastest(rounds, 20_000, |n| {
             (0..n).try_for_each(|x| vm.run(leaf, &[x], &mut Next).map(drop))
         })?;

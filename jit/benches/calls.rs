@@ -1,7 +1,7 @@
 //! The cost of a call across the border of native code: into a function of two instructions, and
 //! from a loop out to a function of the embedder with five arguments. Each is beside the same code
 //! compiled by Cranelift alone and called by its address.
-//! `cargo bench -p osier-jit --bench calls` prints nanoseconds for each call, the least of 41
+//! `cargo bench -p osier-jit --bench calls` prints nanoseconds for each call, the least of 801
 //! rounds that take turns, and the ratio to Cranelift's. An argument is another number of rounds,
 //! and a further one selects the lines that contain it: for counts of instructions by `valgrind`.
 
@@ -13,17 +13,17 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{Module as _, default_libcall_names};
 use interp::{Limits, NoHost, Options, Outcome};
 use ir::{DeclaredEffect, Func, Module};
-use osier_jit::{Config, DirectFunction, Embedder, Engine, SessionEnd, Vm};
+use osier_jit::{Config, DirectFunction, Embedder, Engine, SessionEnd, VersionSpec, Vm};
 use std::error::Error;
 use std::hint::black_box;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The calls in one round.
-const CALLS: u64 = 200_000;
+/// The calls in one round, which is shorter than a time slice of a busy system.
+const CALLS: u64 = 10_000;
 
-const ROUNDS: usize = 41;
+const ROUNDS: usize = 801;
 
 const LEAF: &str = "
 func @leaf(%x: i64) -> i64 {
@@ -99,7 +99,7 @@ fn returned(outcome: &Outcome) -> Result<u64, Box<dyn Error>> {
 fn machine(text: &str) -> Result<(Vm, Func), Box<dyn Error>> {
     let (engine, module) = (Engine::new(Config::default())?, parsed(text)?);
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default())?;
-    let func = install(&mut vm)?;
+    let func = install(&mut vm, VersionSpec::default())?;
     Ok((vm, func))
 }
 
@@ -108,10 +108,10 @@ fn parsed(text: &str) -> Result<Arc<Module>, Box<dyn Error>> {
 }
 
 /// Installs code of the one function that a module defines.
-fn install(vm: &mut Vm) -> Result<Func, Box<dyn Error>> {
+fn install(vm: &mut Vm, spec: VersionSpec<'_>) -> Result<Func, Box<dyn Error>> {
     let (engine, module) = (vm.engine().clone(), Arc::clone(vm.module()));
     let (func, body) = module.defined().next().ok_or("the text has a function")?;
-    vm.install(&engine.version(&module, func, body, &[])?, Vec::new())?;
+    vm.install(&engine.version(&module, func, body, spec)?, Vec::new())?;
     Ok(func)
 }
 
@@ -208,14 +208,28 @@ fn ways_out() -> Result<Vec<(&'static str, Work)>, Box<dyn Error>> {
     // SAFETY: as in `ways_in`.
     let direct: extern "C" fn(u64) -> u64 =
         unsafe { std::mem::transmute(compiled(loop_of_calls)?) };
-    let (mut shim, func) = machine(LOOP)?;
-    let mix = shim.module().func_named("mix").ok_or("the text has it")?;
-    let code = mix_with as extern "C" fn(&(), u64, u64, u64, u64, u64) -> u64;
-    shim.bind(mix, &DirectFunction::new(Arc::new(()), code, DeclaredEffect::Any))?;
-    Ok(vec![
-        ("Cranelift's loop", once(move |n| Ok(direct(n)))),
-        ("bound, with data", once(move |n| returned(&shim.run(func, &[n], &mut Nobody)?))),
-    ])
+    let with = mix_with as extern "C" fn(&(), u64, u64, u64, u64, u64) -> u64;
+    let with = DirectFunction::new(Arc::new(()), with, DeclaredEffect::Any);
+    let plain = mix as extern "C" fn(u64, u64, u64, u64, u64) -> u64;
+    let plain = DirectFunction::plain(plain, DeclaredEffect::Any);
+    let mut ways: Vec<(&'static str, Work)> =
+        vec![("Cranelift's loop", once(move |n| Ok(direct(n))))];
+    for (name, function, calling) in [
+        ("bound, with data", &with, false),
+        ("bound, without data", &plain, false),
+        ("at its address, with data", &with, true),
+        ("at its address, without data", &plain, true),
+    ] {
+        let (mut vm, func) = machine(LOOP)?;
+        let mix = vm.module().func_named("mix").ok_or("the text has it")?;
+        vm.bind(mix, function)?;
+        if calling {
+            let spec = VersionSpec::default().calling(&vm.bound());
+            install(&mut vm, spec)?;
+        }
+        ways.push((name, once(move |n| returned(&vm.run(func, &[n], &mut Nobody)?))));
+    }
+    Ok(ways)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -6,6 +6,7 @@
 
 use crate::arena::{CodeArena, CodeSpace};
 use crate::counters::NativeCounts;
+use crate::direct::BoundFunctions;
 use crate::error::CompileError;
 use crate::exits::StackMaps;
 use crate::linked::linked;
@@ -89,6 +90,8 @@ pub struct MachineCode {
     _performed: Box<[Box<InstData>]>,
     _cells: Arc<[Cell]>,
     _counters: Option<Arc<NativeCounts>>,
+    /// The words of the buffer that the code uses.
+    pub(crate) buffer: usize,
     /// The bytes of stack below the frame pointer.
     frame: u32,
     /// Whether the prologue compares the stack with its limit.
@@ -103,6 +106,8 @@ pub struct MachineCode {
     pub(crate) lazy: LazyStubs,
     /// The stubs whose addresses are part of the code.
     _cold: LazyStubs,
+    /// The functions that the code calls without a shim. Keeps their data.
+    pub(crate) bound: BoundFunctions,
 }
 
 /// The stubs of functions without code, by signature.
@@ -166,6 +171,8 @@ pub(crate) struct About {
     pub(crate) lazy: LazyStubs,
     /// The stubs for calls in cold blocks.
     pub(crate) cold: LazyStubs,
+    /// The functions that the code calls without a shim.
+    pub(crate) bound: BoundFunctions,
 }
 
 impl MachineCode {
@@ -219,6 +226,7 @@ impl MachineCode {
             exits,
             roots,
             _share: share,
+            buffer: about.lowered.buffer,
             callees: about.lowered.callees.into_iter().collect(),
             numbers: about.lowered.numbers.into_iter().collect(),
             _performed: about.lowered.performed.into(),
@@ -231,6 +239,7 @@ impl MachineCode {
             sites: about.sites,
             lazy: about.lazy,
             _cold: about.cold,
+            bound: about.bound,
         };
         let (name, kind) = &about.piece;
         code.announce(name, *kind);

@@ -1,8 +1,8 @@
 //! The context: the structure that native code takes as its first argument, through which it finds
 //! the state of the machine.
 //!
-//! The context is one block of memory: a [`Context`], followed by one code address for each
-//! function of the module. Native code relies on the offsets. No other property of the layout is
+//! The context is one block of memory: the words of flags, if the machine has signals; a
+//! [`Context`]; and one code address for each function of the module. Native code relies on the offsets. No other property of the layout is
 //! promised.
 
 use crate::sys::ExitFrame;
@@ -13,8 +13,15 @@ use std::sync::atomic::AtomicU32;
 
 /// The number of words in [`Context::signals`].
 pub(crate) const SIGNALS: usize = 64;
-/// The number of words in [`Context::flags`]: 8 KiB of a machine. The loop headers of SQLite, about
-/// 2,000, take one word each. Further points test their cells instead.
+/// The number of words that native code tests for the flags of OSR points, one per point, with
+/// [`crate::Interruption::Signal`]: 8 KiB of a machine. The loop headers of SQLite, about 2,000,
+/// take one word each. Further points test their cells instead.
+///
+/// The words lie in front of the context, since machines without signals have none. A quiet word is
+/// 0. A word has [`SIGNAL_FLAG`] while the flag of its point is set, and [`SIGNAL_INTERRUPT`]
+/// together with [`Context::signals`]: one test covers both. A quiet word holds no address, unlike
+/// [`Context::signals`]: Cranelift makes no branch of a comparison with memory, and would need the
+/// context in a register twice.
 pub(crate) const FLAGS: usize = 2048;
 
 /// The number of globals whose bits the context itself holds while native code runs.
@@ -125,12 +132,6 @@ pub(crate) struct Context {
     /// replace the load of an inner loop by the earlier load of its outer loop, and the inner loop
     /// would never see a change (`an_inner_loop_reads_the_signals_anew`).
     pub(crate) signals: [AtomicU32; SIGNALS],
-    /// The words that native code tests for the flags of OSR points, one per point, with
-    /// [`crate::Interruption::Signal`]. A quiet word is 0. A word has [`SIGNAL_FLAG`] while the
-    /// flag of its point is set, and [`SIGNAL_INTERRUPT`] together with [`Context::signals`]: one
-    /// test covers both. A quiet word holds no address, unlike [`Context::signals`]: Cranelift
-    /// makes no branch of a comparison with memory, and would need the context in a register twice.
-    pub(crate) flags: [AtomicU32; FLAGS],
 }
 
 impl Context {
@@ -155,7 +156,6 @@ impl Context {
             helpers,
             attention: AtomicU32::new(0),
             signals: [const { AtomicU32::new(0) }; SIGNALS],
-            flags: [const { AtomicU32::new(0) }; FLAGS],
         }
     }
 }
@@ -174,6 +174,12 @@ macro_rules! offset {
     };
 }
 pub(crate) use offset;
+
+/// The offset in bytes from the context to a word for flags.
+pub(crate) fn flag_offset(word: usize) -> i32 {
+    assert!(word < FLAGS, "jit: flag {word} of {FLAGS}");
+    -((size_of::<u32>() * (FLAGS - word)) as i32)
+}
 
 /// The offset in bytes from the context to the code address of a function.
 pub(crate) fn function_offset(func: ir::Func) -> i32 {

@@ -3,15 +3,17 @@
 //! Example: a program imports `next: (i64) -> i64`, which the embedder has as
 //! `extern "C" fn(&T, u64) -> u64`. The word of `next` in the context leads to a *shim*: a
 //! piece of code that passes the arguments on in the registers of the C convention. The call costs
-//! no more than two calls.
+//! no more than two calls. A version that is compiled for the functions of a machine
+//! ([`BoundFunctions`]) calls them without the shim.
 
 use crate::abi::{self, POINTER};
 use crate::context::offset;
 use cranelift_codegen::ir::{self as clif, AbiParam, InstBuilder, MemFlagsData};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use ir::{DeclaredEffect, Signature, Type};
+use ir::{DeclaredEffect, Func, Function, Imm, Module, Signature, Type};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::slice;
@@ -19,8 +21,8 @@ use std::sync::Arc;
 
 /// A function of the embedder for [`crate::Vm::bind`].
 ///
-/// It is a function of the C convention. It takes its data first, then perhaps the first memory of
-/// the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: a function
+/// It is a function of the C convention. It takes its data first, if it has any, then perhaps the
+/// first memory of the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: a function
 /// that may end the run, or that calls the program, belongs in [`crate::Embedder::call`].
 ///
 /// Its effect is an upper bound on its actions. Passes read the declaration of the import
@@ -29,15 +31,39 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct DirectFunction {
     code: *const (),
-    data: *mut c_void,
+    /// `None` for a function without data.
+    data: Option<*mut c_void>,
     /// Keeps what `data` points to.
-    pub(crate) keeps: Option<Arc<dyn Any + Send + Sync>>,
+    _keeps: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) signature: Signature,
     pub(crate) effect: DeclaredEffect,
     pub(crate) takes_memory: bool,
 }
 
+// SAFETY: the value holds addresses, which code alone uses. `new` and `with_memory` demand data that
+// threads may share, and `from_raw` the promise that each thread may make the calls.
+unsafe impl Send for DirectFunction {}
+// SAFETY: as for `Send`; nothing in the value changes.
+unsafe impl Sync for DirectFunction {}
+
 impl DirectFunction {
+    /// A function of Rust without data:
+    ///
+    /// ```
+    /// use ir::DeclaredEffect;
+    /// use osier_jit::DirectFunction;
+    ///
+    /// extern "C" fn mix(a: u64, b: u64) -> u64 {
+    ///     a.rotate_left(5) ^ b
+    /// }
+    ///
+    /// DirectFunction::plain(mix as extern "C" fn(u64, u64) -> u64, DeclaredEffect::Pure);
+    /// ```
+    pub fn plain<S>(code: impl PlainCode<S>, effect: DeclaredEffect) -> Self {
+        let (code, signature) = code.parts();
+        DirectFunction { code, data: None, _keeps: None, signature, effect, takes_memory: false }
+    }
+
     /// A function of Rust with its data:
     ///
     /// ```
@@ -59,8 +85,8 @@ impl DirectFunction {
     {
         let (code, signature) = code.parts();
         let at = Arc::as_ptr(&data).cast_mut().cast();
-        let keeps: Option<Arc<dyn Any + Send + Sync>> = Some(data);
-        DirectFunction { code, data: at, keeps, signature, effect, takes_memory: false }
+        let _keeps: Option<Arc<dyn Any + Send + Sync>> = Some(data);
+        DirectFunction { code, data: Some(at), _keeps, signature, effect, takes_memory: false }
     }
 
     /// Like [`DirectFunction::new`], for a function that takes the first memory of the program
@@ -75,12 +101,12 @@ impl DirectFunction {
     {
         let (code, signature) = code.parts();
         let at = Arc::as_ptr(&data).cast_mut().cast();
-        let keeps: Option<Arc<dyn Any + Send + Sync>> = Some(data);
-        DirectFunction { code, data: at, keeps, signature, effect, takes_memory: true }
+        let _keeps: Option<Arc<dyn Any + Send + Sync>> = Some(data);
+        DirectFunction { code, data: Some(at), _keeps, signature, effect, takes_memory: true }
     }
 
-    /// A function at an address, `extern "C" fn(data, arguments..) -> result`. Another compiler may
-    /// have made it. It takes one argument for each parameter of `signature`: an integer of 32 or
+    /// A function at an address, `extern "C" fn(data, arguments..) -> result`, or without data
+    /// `extern "C" fn(arguments..) -> result`. Another compiler may have made it. It takes one argument for each parameter of `signature`: an integer of 32 or
     /// 64 bits, a reference as an integer of 64 bits, or a float. It returns the result likewise,
     /// or nothing.
     ///
@@ -89,18 +115,18 @@ impl DirectFunction {
     ///
     /// - `code` is the address of a function with exactly this signature in the C convention;
     /// - calls from each thread that runs the machine are right, also at once, with any arguments
-    ///   of the signature, and `data` points to the data that the function expects;
+    ///   of the signature, and `data`, if given, points to the data that the function expects;
     /// - it returns, and unwinds nothing;
     /// - the function neither runs nor accesses the calling machine, and accesses no memory of the
     ///   program;
     /// - it needs at most 256 KiB of stack.
     pub unsafe fn from_raw(
         code: *const (),
-        data: *mut c_void,
+        data: Option<*mut c_void>,
         signature: Signature,
         effect: DeclaredEffect,
     ) -> DirectFunction {
-        DirectFunction { code, data, keeps: None, signature, effect, takes_memory: false }
+        DirectFunction { code, data, _keeps: None, signature, effect, takes_memory: false }
     }
 
     /// The first type that a direct function cannot take or return. The C convention leaves the
@@ -124,27 +150,45 @@ impl DirectFunction {
         builder.switch_to_block(entry);
         let params = builder.block_params(entry).to_vec();
         let (context, args) = params.split_first().expect("jit: code takes the context");
-        let mut given = vec![builder.ins().iconst(POINTER, self.data.expose_provenance() as i64)];
-        if self.takes_memory {
-            let flags = MemFlagsData::trusted();
-            // A view has its address first, and then its size (asserted in `crate::context`).
-            let at = [offset!(memory), offset!(memory) + 8];
-            given.extend(at.map(|at| builder.ins().load(POINTER, flags, *context, at)));
-        }
-        given.extend_from_slice(args);
-        let code = builder.ins().iconst(POINTER, self.code.expose_provenance() as i64);
-        let sig = builder.import_signature(self.in_c());
-        let call = builder.ins().call_indirect(sig, code, &given);
-        let results = builder.inst_results(call).to_vec();
+        let results = self.call(&mut builder, *context, args);
         builder.ins().return_(&results);
         builder.seal_all_blocks();
         builder.finalize(target);
     }
 
+    /// Emits the call of the function itself. Returns its results.
+    pub(crate) fn call(
+        &self,
+        builder: &mut FunctionBuilder<'_>,
+        context: clif::Value,
+        args: &[clif::Value],
+    ) -> Vec<clif::Value> {
+        let data = self.data.map(|data| data.expose_provenance() as i64);
+        let data = data.map(|data| builder.ins().iconst(POINTER, data));
+        let mut given: Vec<clif::Value> = data.into_iter().collect();
+        if self.takes_memory {
+            let flags = MemFlagsData::trusted();
+            // A view has its address first, and then its size (asserted in `crate::context`).
+            let at = [offset!(memory), offset!(memory) + 8];
+            given.extend(at.map(|at| builder.ins().load(POINTER, flags, context, at)));
+        }
+        given.extend_from_slice(args);
+        let code = builder.ins().iconst(POINTER, self.code.expose_provenance() as i64);
+        let sig = builder.import_signature(self.in_c());
+        let call = builder.ins().call_indirect(sig, code, &given);
+        builder.inst_results(call).to_vec()
+    }
+
+    /// Whether both are the same function with the same data.
+    pub(crate) fn is(&self, other: &DirectFunction) -> bool {
+        let of = |function: &DirectFunction| (function.code, function.data, function.takes_memory);
+        of(self) == of(other) && self.signature == other.signature && self.effect == other.effect
+    }
+
     /// The signature of the function itself.
     fn in_c(&self) -> clif::Signature {
         let mut made = clif::Signature::new(CallConv::SystemV);
-        let before = if self.takes_memory { 3 } else { 1 };
+        let before = usize::from(self.data.is_some()) + if self.takes_memory { 2 } else { 0 };
         made.params.extend((0..before).map(|_| AbiParam::new(POINTER)));
         let held = |types: &[Type]| -> Vec<AbiParam> {
             types.iter().map(|ty| AbiParam::new(abi::held(*ty))).collect()
@@ -152,6 +196,27 @@ impl DirectFunction {
         made.params.extend(held(&self.signature.params));
         made.returns.extend(held(&self.signature.results));
         made
+    }
+}
+
+/// The functions that a machine has bound, for versions that call them without a shim
+/// ([`crate::VersionSpec::calling`]). Cloning is cheap.
+#[derive(Clone, Debug, Default)]
+pub struct BoundFunctions(pub(crate) Arc<BTreeMap<Func, DirectFunction>>);
+
+impl BoundFunctions {
+    /// Those that the code of a function calls. Linear in the function.
+    pub(crate) fn called(&self, module: &Module, function: &Function) -> BoundFunctions {
+        let called = function.all_insts().map(|inst| function.inst(inst));
+        let called = called.filter(|data| data.opcode.is_call());
+        let bound = called.filter_map(|data| {
+            let Imm::Func(func) = data.imm else { return None };
+            let direct = self.0.get(&func)?;
+            // The functions may be those of a machine with another module.
+            let decl = module.funcs.get(func).filter(|decl| decl.import.is_some())?;
+            (module.sigs[decl.sig] == direct.signature).then(|| (func, direct.clone()))
+        });
+        BoundFunctions(Arc::new(bound.collect()))
     }
 }
 
@@ -226,6 +291,13 @@ pub trait DirectCode<T, S> {
     fn parts(self) -> (*const (), Signature);
 }
 
+/// A function `extern "C" fn(arguments..) -> result`, likewise.
+pub trait PlainCode<S> {
+    /// Address and signature.
+    #[doc(hidden)]
+    fn parts(self) -> (*const (), Signature);
+}
+
 /// A function `extern "C" fn(&T, DirectMemory<'_>, arguments..) -> result`, likewise.
 pub trait DirectMemoryCode<T, S> {
     /// Address and signature.
@@ -235,6 +307,13 @@ pub trait DirectMemoryCode<T, S> {
 
 macro_rules! functions {
     ($(($($arg:ident)*))+) => {$(
+        impl<R: DirectResult, $($arg: DirectValue),*> PlainCode<($($arg,)* R,)>
+            for extern "C" fn($($arg),*) -> R
+        {
+            fn parts(self) -> (*const (), Signature) {
+                (self as *const (), Signature::new(&[$($arg::TYPE),*], R::TYPES))
+            }
+        }
         impl<T, R: DirectResult, $($arg: DirectValue),*> DirectCode<T, ($($arg,)* R,)>
             for extern "C" fn(&T, $($arg),*) -> R
         {

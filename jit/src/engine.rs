@@ -4,7 +4,7 @@ use crate::abi;
 use crate::code::{About, CodeBudget, LazyStubs, MachineCode};
 use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
-use crate::direct::DirectFunction;
+use crate::direct::{BoundFunctions, DirectFunction};
 use crate::error::CompileError;
 use crate::lower::cold::cold_calls;
 use crate::lower::counting::Counting;
@@ -20,7 +20,7 @@ use cranelift_frontend::FunctionBuilderContext;
 use ir::eval::is_nan;
 use ir::verifier::verify_function;
 use ir::{Func, Function, Imm, Inst, Module, Signature};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use transition::copy::InlinedSites;
 
@@ -68,6 +68,8 @@ pub(crate) struct Request<'a> {
     pub(crate) origins: Option<Box<[Option<Inst>]>>,
     /// The sites of inlined code, by instruction of the version.
     pub(crate) sites: Option<Arc<InlinedSites>>,
+    /// The functions that the code calls without a shim.
+    pub(crate) bound: BoundFunctions,
 }
 
 impl Engine {
@@ -196,6 +198,7 @@ impl Engine {
         let config = &self.inner.config;
         let cold = self.cold_stubs(module, function)?;
         let cells_of = &*cells;
+        let bound = request.bound.clone();
         let unit = Unit {
             module,
             function,
@@ -205,6 +208,7 @@ impl Engine {
             counting,
             checks_stack,
             cold: &cold,
+            bound: &bound.0,
         };
         let mut compilation = Compilation::new();
         let target = self.inner.isa.frontend_config();
@@ -235,6 +239,7 @@ impl Engine {
                 checks_stack,
                 lazy,
                 cold,
+                bound,
             },
         )
     }
@@ -280,6 +285,7 @@ impl Engine {
             counting: None,
             checks_stack: !is_short_leaf(function),
             cold: &[],
+            bound: &BTreeMap::new(),
         };
         lower(
             unit,
@@ -313,7 +319,8 @@ impl Engine {
             let (needed, limit) = (stub.arguments(), abi::MOST_ARGUMENTS);
             return Err(CompileError::TooManyValues { function: name, needed, limit });
         }
-        let code = self.compile_small(Func::from_u32(0), name, |to, scratch, target| {
+        let buffer = stub.buffer();
+        let code = self.compile_small(Func::from_u32(0), name, buffer, |to, scratch, target| {
             stub.build(to, scratch, target);
         });
         let code = Arc::new(code?);
@@ -336,17 +343,18 @@ impl Engine {
             let (function, limit) = (name.to_owned(), abi::MOST_ARGUMENTS);
             return Err(CompileError::TooManyValues { function, needed, limit });
         }
-        self.compile_small(func, format!("direct.{name}"), |to, scratch, target| {
+        self.compile_small(func, format!("direct.{name}"), 0, |to, scratch, target| {
             function.build(to, scratch, target);
         })
     }
 
-    /// Compiles a stub or a shim: code without traps of instructions and without calls of
+    /// Compiles a stub or a shim, which uses so many words of the buffer: code without traps of instructions and without calls of
     /// functions.
     fn compile_small(
         &self,
         func: Func,
         name: String,
+        buffer: usize,
         build: impl FnOnce(&mut clif::Function, &mut FunctionBuilderContext, TargetFrontendConfig),
     ) -> Result<MachineCode, CompileError> {
         let mut compilation = Compilation::new();
@@ -359,12 +367,13 @@ impl Engine {
             observers: Arc::clone(&self.inner.observers),
             origins: None,
             sites: None,
-            lowered: Lowered::default(),
+            lowered: Lowered { buffer, ..Lowered::default() },
             cells: Arc::from([]),
             counters: None,
             checks_stack: false,
             lazy: LazyStubs::default(),
             cold: LazyStubs::default(),
+            bound: BoundFunctions::default(),
         };
         MachineCode::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)
     }

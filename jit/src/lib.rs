@@ -63,7 +63,8 @@ pub use code::{MachineCode, live_code};
 pub use config::{Bounds, Config, Effort, Exits, Interruption, Nans};
 pub use counters::NativeCounts;
 pub use direct::{
-    DirectCode, DirectFunction, DirectMemory, DirectMemoryCode, DirectResult, DirectValue,
+    BoundFunctions, DirectCode, DirectFunction, DirectMemory, DirectMemoryCode, DirectResult,
+    DirectValue, PlainCode,
 };
 pub use engine::Engine;
 pub use error::{CompileError, ContinueError};

@@ -2,6 +2,7 @@
 //! point exists.
 
 use crate::code::MachineCode;
+use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
 use crate::lower::CodeKind;
@@ -60,6 +61,7 @@ impl Engine {
             counters: None,
             origins,
             sites: sites.clone(),
+            bound: BoundFunctions::default(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let instructions = function.inst_count();
@@ -90,6 +92,7 @@ impl Engine {
             cells: Arc::from([]),
             counters: None,
             sites,
+            bound: BoundFunctions::default(),
             instrumented: None,
             stubs: None,
             machine: Mutex::default(),

@@ -2,6 +2,7 @@
 //! transitions use them.
 
 use crate::code::MachineCode;
+use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
 use crate::lower::CodeKind;
@@ -64,6 +65,7 @@ impl Engine {
             counters: None,
             origins: Some(origins),
             sites: None,
+            bound: BoundFunctions::default(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let point = PointSpec {
@@ -107,6 +109,7 @@ impl Engine {
             cells,
             counters: None,
             sites: None,
+            bound: BoundFunctions::default(),
             instrumented: None,
             stubs,
             machine: Mutex::default(),

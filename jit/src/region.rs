@@ -1,5 +1,6 @@
 //! Continuations that contain one loop: a run that leaves the loop goes back to the base.
 
+use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
 use crate::lower::CodeKind;
@@ -97,6 +98,7 @@ impl Engine {
             counters: None,
             origins: Some(origins),
             sites: None,
+            bound: BoundFunctions::default(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let target = Arc::new(Version {
@@ -110,6 +112,7 @@ impl Engine {
             cells,
             counters: None,
             sites: None,
+            bound: BoundFunctions::default(),
             instrumented: Some(Box::new(instrumented)),
             stubs,
             machine: Mutex::default(),

@@ -4,6 +4,7 @@
 use crate::code::MachineCode;
 use crate::config::Interruption;
 use crate::counters::NativeCounts;
+use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
 use crate::error::{CompileError, ContinueError};
 use crate::lower::CodeKind;
@@ -41,6 +42,8 @@ pub struct Version {
     pub(crate) counters: Option<Arc<NativeCounts>>,
     /// The sites of its inlined code, if it has any.
     pub(crate) sites: Option<Arc<InlinedSites>>,
+    /// The functions that its code, and that of continuations into it, calls without a shim.
+    pub(crate) bound: BoundFunctions,
     /// The function with its OSR points inserted; `None` without points.
     pub(crate) instrumented: Option<Box<Instrumented>>,
     /// The stubs of the points; `None` without points.
@@ -261,6 +264,7 @@ pub struct VersionSpec<'p> {
     points: Cow<'p, [PointSpec]>,
     counts: bool,
     sites: Option<Arc<InlinedSites>>,
+    bound: BoundFunctions,
 }
 
 impl<'p> VersionSpec<'p> {
@@ -297,6 +301,15 @@ impl<'p> VersionSpec<'p> {
     #[must_use]
     pub fn with_sites(self, sites: Arc<InlinedSites>) -> VersionSpec<'p> {
         VersionSpec { sites: Some(sites), ..self }
+    }
+
+    /// The same, for machines with these functions ([`crate::Vm::bound`]): the code calls them at
+    /// their addresses, as fast as C code does, and so do continuations into the version. Other
+    /// machines reject the version ([`crate::LinkError::NotBound`]). No effect if the engine traces
+    /// or checks, and on calls through tables.
+    #[must_use]
+    pub fn calling(self, bound: &BoundFunctions) -> VersionSpec<'p> {
+        VersionSpec { bound: bound.clone(), ..self }
     }
 }
 
@@ -344,7 +357,7 @@ impl Engine {
         module: &Arc<Module>,
         func: Func,
         function: &Function,
-        VersionSpec { points, counts, sites }: VersionSpec<'_>,
+        VersionSpec { points, counts, sites, bound }: VersionSpec<'_>,
     ) -> Result<Arc<Version>, CompileError> {
         let points = &points[..];
         let counters = counts.then(|| Arc::new(NativeCounts::new(function)));
@@ -375,6 +388,11 @@ impl Engine {
         };
         let origins =
             instrumented.as_ref().map(|made| listed(&made.origins, made.function.inst_bound()));
+        let watches = self.config().trace || self.config().checked;
+        let bound = match watches || bound.0.is_empty() {
+            true => BoundFunctions::default(),
+            false => bound.called(module, function),
+        };
         let code = self.compile(Request {
             module,
             func,
@@ -385,6 +403,7 @@ impl Engine {
             counters: counters.clone(),
             origins,
             sites: sites.clone(),
+            bound: bound.clone(),
         })?;
         if let Some(stubs) = &stubs {
             // A point may fire before an action is linked; until then its cell leads to the stub
@@ -402,6 +421,7 @@ impl Engine {
             cells,
             counters,
             sites,
+            bound,
             instrumented,
             stubs,
             machine: Mutex::default(),
@@ -471,6 +491,7 @@ impl Engine {
                 counters: target.counters.clone(),
                 origins: Some(origins),
                 sites: target.sites.clone(),
+                bound: target.bound.clone(),
             })
             .map_err(ContinueError::Compile)?;
         Ok(Arc::new(Continuation {

@@ -1,9 +1,12 @@
 //! Imported functions that are bound to functions of the embedder.
 
 use super::support::{Calls, engine, invoke, module};
-use osier::interp::{Limits, NoHost, Options, TraceLevel};
+use osier::interp::{Limits, NoHost, Options, Outcome, TraceLevel};
 use osier::ir::{DeclaredEffect, Func, Module};
-use osier::jit::{BindError, Config, DirectFunction, DirectMemory, RunError, Vm, live_code};
+use osier::jit::{
+    BindError, BoundFunctions, Config, DirectFunction, DirectMemory, LinkError, RunError, Version,
+    VersionSpec, Vm, live_code,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -143,7 +146,7 @@ fn a_host_serves_the_other_functions() {
         };
         assert_eq!(run(&mut vm, "scaled", &[1, 2, 3, 4]), 7);
         assert_eq!(run(&mut vm, "sum", &[2]), 2 + 3);
-        vm.unbind(count);
+        vm.unbind(count).expect("no code calls it");
         assert_eq!(run(&mut vm, "sum", &[2]), 14);
         assert_eq!((asked, total.load(Ordering::Relaxed)), (3, 3), "{native}");
     }
@@ -221,9 +224,132 @@ fn bound_functions_are_freed() {
         assert_eq!(total.load(Ordering::Relaxed), 3);
     }
     assert_eq!(totals.each_ref().map(Arc::strong_count), [1, 1, 2]);
-    vm.unbind(count);
+    vm.unbind(count).expect("no code calls it");
     assert_eq!(Arc::strong_count(&totals[2]), 1);
     let outcome = vm.invoke(sum, &[1], &mut NoHost).expect("no error");
     assert!(outcome.returned().is_none(), "{outcome}");
     assert!(live_code() > 0);
+}
+
+/// Doubles its argument: the binding without data.
+extern "C" fn double(x: u64) -> u64 {
+    2 * x
+}
+
+extern "C" fn triple(x: u64) -> u64 {
+    3 * x
+}
+
+fn plain(code: extern "C" fn(u64) -> u64) -> DirectFunction {
+    DirectFunction::plain(code, DeclaredEffect::Pure)
+}
+
+/// A version of a function of [`CALLS`] that calls the functions of a machine at their addresses.
+fn calling(vm: &Vm, name: &str, bound: &BoundFunctions) -> Arc<Version> {
+    let func = named(vm.module(), name);
+    let body = vm.module().body(func).expect("it has a body");
+    let spec = VersionSpec::default().calling(bound);
+    vm.engine().version(vm.module(), func, body, spec).expect("compiled")
+}
+
+/// A function without data is called from everywhere, also through the table.
+#[test]
+fn plain_functions_are_called_from_everywhere() {
+    for native in [true, false] {
+        let mut vm = machine(Config::default(), TraceLevel::Off, native);
+        let (count, sum, through) = {
+            let module = vm.module();
+            (named(module, "count"), named(module, "sum"), named(module, "through"))
+        };
+        vm.bind(count, &plain(double)).expect("it fits");
+        for (func, arg, result) in [(sum, 4, 20), (through, 21, 42), (count, 8, 16)] {
+            let outcome = invoke(&mut vm, func, &[arg]).expect("it ends");
+            assert_eq!(outcome.to_string(), Outcome::Returned(vec![result]).to_string());
+        }
+    }
+}
+
+/// A version calls functions of each kind at their addresses, and so does a continuation into it.
+#[test]
+fn versions_call_bound_functions_at_their_addresses() {
+    let mut vm = machine(Config::default(), TraceLevel::Off, false);
+    let module = Arc::clone(vm.module());
+    let total = Arc::new(AtomicU64::new(0));
+    let scale = scale as extern "C" fn(&f64, i32, f64, f32, u64) -> f64;
+    let scale = DirectFunction::new(Arc::new(2.5), scale, DeclaredEffect::Pure);
+    vm.bind(named(&module, "scale"), &scale).expect("it fits");
+    vm.bind(named(&module, "count"), &count_with(&total, DeclaredEffect::Any)).expect("it fits");
+    vm.bind(named(&module, "poke"), &poke_with(DeclaredEffect::Any)).expect("it fits");
+    for name in ["sum", "scaled", "poked"] {
+        let version = calling(&vm, name, &vm.bound());
+        let shim = calling(&vm, name, &BoundFunctions::default());
+        assert_ne!(version.code_size(), shim.code_size(), "{name} has other code");
+        vm.install(&version, Vec::new()).expect("it fits");
+    }
+    let mut returned = |name: &str, args: &[u64]| match invoke(&mut vm, named(&module, name), args)
+        .expect("it ends")
+    {
+        Outcome::Returned(values) => values[0],
+        other => panic!("{other}"),
+    };
+    assert_eq!(returned("sum", &[4]), (4 + 7 + 9 + 10) + 10 - 10);
+    let args = [2, 4.0f64.to_bits(), u64::from(0.5f32.to_bits()), 3];
+    assert_eq!(f64::from_bits(returned("scaled", &args)), 2.0 + 10.0 + 0.5 + 3.0);
+    assert_eq!(returned("poked", &[64, 77]), 77);
+}
+
+/// A machine runs code that calls a function at its address only as long as it has bound this
+/// function.
+#[test]
+fn machines_with_other_functions_refuse_calls_at_addresses() {
+    let mut vm = machine(Config::default(), TraceLevel::Off, false);
+    let (count, sum) = (named(vm.module(), "count"), named(vm.module(), "sum"));
+    vm.bind(count, &plain(double)).expect("it fits");
+    let version = calling(&vm, "sum", &vm.bound());
+    vm.install(&version, Vec::new()).expect("it fits");
+    assert_eq!(vm.unbind(count), Err(BindError::InUse(count)));
+    assert_eq!(vm.bind(count, &plain(triple)), Err(BindError::InUse(count)));
+    assert_eq!(invoke(&mut vm, sum, &[4]), Ok(Outcome::Returned(vec![20])));
+    vm.uninstall(sum);
+    vm.bind(count, &plain(triple)).expect("no code calls the other");
+    assert_eq!(vm.install(&version, Vec::new()), Err(LinkError::NotBound(count)));
+    assert_eq!(vm.adopt(&version, Vec::new()), Err(LinkError::NotBound(count)));
+    vm.unbind(count).expect("no code calls it");
+    assert_eq!(vm.install(&version, Vec::new()), Err(LinkError::NotBound(count)));
+    vm.bind(count, &plain(double)).expect("it fits");
+    vm.install(&version, Vec::new()).expect("the function is bound again");
+    assert_eq!(invoke(&mut vm, sum, &[4]), Ok(Outcome::Returned(vec![20])));
+}
+
+#[test]
+fn a_traced_machine_refuses_calls_at_addresses() {
+    let mut vm = machine(Config::default(), TraceLevel::Full, false);
+    let count = named(vm.module(), "count");
+    vm.bind(count, &plain(double)).expect("it fits");
+    let version = calling(&vm, "sum", &vm.bound());
+    assert_eq!(vm.install(&version, Vec::new()), Err(LinkError::NotBound(count)));
+    let config = Config { trace: true, ..Config::default() };
+    let mut vm = machine(config, TraceLevel::Full, false);
+    vm.bind(count, &plain(double)).expect("it fits");
+    let version = calling(&vm, "sum", &vm.bound());
+    vm.install(&version, Vec::new()).expect("the engine traces: its code calls the shim");
+}
+
+/// Functions of a machine with another module, where the number means another function, are not
+/// called.
+#[test]
+fn functions_for_other_imports_are_left_out() {
+    let mut other = machine(Config::default(), TraceLevel::Off, false);
+    let scale = scale as extern "C" fn(&f64, i32, f64, f32, u64) -> f64;
+    let scale = DirectFunction::new(Arc::new(2.5), scale, DeclaredEffect::Pure);
+    other.bind(named(other.module(), "scale"), &scale).expect("it fits");
+    let text = "import func @id \"env\" \"id\" (i64) -> i64\nfunc @f(%x: i64) -> i64 {\nentry:\n  \
+                %r = call @id(%x)\n  return %r\n}\n";
+    let module = module(text);
+    let engine = other.engine().clone();
+    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default()).expect("made");
+    let version = calling(&vm, "f", &other.bound());
+    vm.install(&version, Vec::new()).expect("it calls nothing at an address");
+    let mut host = Calls(|| Ok(5));
+    assert_eq!(vm.invoke(version.func(), &[1], &mut host), Ok(Outcome::Returned(vec![5])));
 }

@@ -87,6 +87,10 @@ impl Lowering<'_, '_> {
         let Imm::Func(func) = data.imm else { unreachable!("jit: a call names a function") };
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
+        if let Some(direct) = self.unit.bound.get(&func) {
+            let results = direct.call(&mut self.builder, self.context, &args);
+            return self.define(data, &results);
+        }
         self.lowered.callees.insert(inst, func);
         let code = match self.cold_stub(inst, &signature) {
             Some(stub) => CalledCode::Cold { stub, func },
@@ -264,7 +268,7 @@ impl Lowering<'_, '_> {
         if values.is_empty() {
             return;
         }
-        let buffer = self.fixed(offset!(buffer));
+        let buffer = self.buffer();
         let flags = self.context_flags();
         for (at, (value, ty)) in values.iter().zip(types).enumerate() {
             let word = to_word(&mut self.builder, *value, *ty);
@@ -279,7 +283,7 @@ impl Lowering<'_, '_> {
         if values.is_empty() {
             return;
         }
-        let buffer = self.fixed(offset!(buffer));
+        let buffer = self.buffer();
         let flags = self.context_flags();
         for (at, value) in values.iter().enumerate() {
             self.builder.ins().store(flags, *value, buffer, 8 * at as i32);
@@ -291,7 +295,7 @@ impl Lowering<'_, '_> {
         if types.is_empty() {
             return Vec::new();
         }
-        let buffer = self.fixed(offset!(buffer));
+        let buffer = self.buffer();
         self.load_words(types, buffer)
     }
 
@@ -303,6 +307,13 @@ impl Lowering<'_, '_> {
             self.builder.ins().load(abi::held(*ty), flags, buffer, 8 * at as i32)
         };
         types.iter().enumerate().map(load).collect()
+    }
+
+    /// Loads the address of the buffer. Not a word that never changes: a helper may move the buffer
+    /// (`NativeView::reserve`).
+    fn buffer(&mut self) -> clif::Value {
+        let flags = self.context_flags();
+        self.builder.ins().load(POINTER, flags, self.context, offset!(buffer))
     }
 
     pub(super) fn reserve_buffer(&mut self, words: usize) {

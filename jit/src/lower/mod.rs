@@ -24,6 +24,7 @@ use crate::abi::{self, POINTER};
 use crate::code::MachineCode;
 use crate::config::{Bounds, Config, Interruption, Nans};
 use crate::context::{SIGNALS, offset};
+use crate::direct::DirectFunction;
 use crate::points::Cell;
 use crate::traps;
 use counting::Counting;
@@ -70,6 +71,9 @@ pub(crate) struct Unit<'a> {
     pub(crate) checks_stack: bool,
     /// The stubs for calls in cold blocks, which must outlive the code.
     pub(crate) cold: &'a [(Signature, Arc<MachineCode>)],
+    /// The functions of the embedder that the code calls at their addresses. Their data must
+    /// outlive the code, too.
+    pub(crate) bound: &'a BTreeMap<Func, DirectFunction>,
 }
 
 /// The bytes of stack that code may use without a check of its own.

@@ -13,7 +13,7 @@ use super::ExitShape;
 use super::Lowering;
 use crate::abi::{self, POINTER};
 use crate::config::Exits;
-use crate::context::offset;
+use crate::context::{flag_offset, offset};
 use crate::points::{Cell, Trigger};
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -155,7 +155,7 @@ impl Lowering<'_, '_> {
     /// The offset of the word of the context that shows a flag.
     fn flag_word(&self, number: u32) -> Option<i32> {
         let cell = self.cell(number);
-        cell.word().map(|word| offset!(flags) + (size_of::<u32>() * word) as i32)
+        cell.word().map(flag_offset)
     }
 
     /// Counts one visit. Returns whether the point fires at it.
@@ -258,7 +258,7 @@ impl Lowering<'_, '_> {
     /// of the point. The values are context operands of the call, which the register allocator may
     /// leave in any callee-saved register or in the frame.
     fn described_exit(&mut self, inst: Inst, shape: ExitShape, values: &[clif::Value]) {
-        self.reserve_buffer(values.len());
+        self.reserve_buffer(shape.values.len());
         let flags = self.fixed_flags();
         let exit = self.builder.ins().load(POINTER, flags, self.context, offset!(helpers.exit));
         let sig = self.builder.import_signature(abi::helper(0));

@@ -46,6 +46,10 @@ pub enum LinkError {
     /// The version stands for a landing point alone, so calls may not run it
     /// ([`Engine::probe`](crate::Engine::probe)).
     NotCallable,
+    /// The code of the version calls a function for this import at its address
+    /// ([`crate::VersionSpec::calling`]), but the machine has not bound this function, or it
+    /// records a trace of calls.
+    NotBound(Func),
     /// The function has no base version yet, since its body is missing.
     AwaitsBody(Func),
     /// The number of actions differs from the number of points.
@@ -131,6 +135,9 @@ impl fmt::Display for LinkError {
             ),
             LinkError::NotAdopted => f.write_str("this machine has not adopted the version"),
             LinkError::AwaitsBody(func) => write!(f, "{func} awaits its body"),
+            LinkError::NotBound(func) => {
+                write!(f, "the version calls a function for {func} that is not bound here")
+            }
             LinkError::NotCallable => f.write_str("the version of a probe cannot be called"),
             LinkError::Actions { points, actions } => {
                 write!(f, "{actions} actions given for {points} OSR points")

@@ -1,15 +1,17 @@
 //! The memory of a context. It is allocated once, written by native code, and never moved.
 
-use crate::context::{Context, Helpers, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT};
+use crate::context::{Context, FLAGS, Helpers, SIGNAL_BITS, SIGNAL_FLAG, SIGNAL_INTERRUPT};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A [`Context`], followed by the code addresses of the functions.
+/// A [`Context`], between the words of flags and the code addresses of the functions.
 #[derive(Debug)]
 pub(crate) struct ContextBlock {
     context: NonNull<Context>,
+    /// The words of flags: [`FLAGS`], or none.
+    flags: usize,
     functions: usize,
     layout: Layout,
 }
@@ -18,24 +20,28 @@ pub(crate) struct ContextBlock {
 // and addresses whose owners move together with the `Vm` that made the block.
 unsafe impl Send for ContextBlock {}
 // SAFETY: other threads than the thread of the `Vm` access the block through `Current` alone, which
-// accesses only the atomics in `signals` and `flags`. The cells of the context, and the words
+// accesses only the atomics in `signals` and the words of flags. The cells of the context, and the words
 // behind it, belong to the thread that runs the `Vm`.
 unsafe impl Sync for ContextBlock {}
 
 impl ContextBlock {
     /// A block with room for this number of functions, whose words are zero, and with the table of
-    /// helpers that native code calls.
-    pub(super) fn new(functions: usize, helpers: Helpers) -> Arc<ContextBlock> {
-        let size = size_of::<Context>() + 8 * functions;
+    /// helpers that native code calls. It has words of flags if code tests them.
+    pub(super) fn new(functions: usize, has_flags: bool, helpers: Helpers) -> Arc<ContextBlock> {
+        let flags = if has_flags { FLAGS } else { 0 };
+        let before = size_of::<AtomicU32>() * flags;
+        let size = before + size_of::<Context>() + 8 * functions;
         let layout =
             Layout::from_size_align(size, 16).expect("jit: a module has fewer than 2^60 functions");
         // SAFETY: the layout has the size of a `Context` at least, so its size is not zero.
-        let memory = unsafe { alloc_zeroed(layout) }.cast();
-        let Some(context) = NonNull::<Context>::new(memory) else { handle_alloc_error(layout) };
-        // SAFETY: the allocation has the size and the alignment of a `Context` at least, and
-        // nothing has been written to it yet.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        // SAFETY: the allocation has `before` bytes, and behind them those of a `Context` at least.
+        let context = unsafe { memory.add(before) }.cast::<Context>();
+        // SAFETY: the address has the alignment of a `Context`, since `before` is a multiple of 16
+        // (asserted below), and nothing has been written there yet.
         unsafe { context.write(Context::new(helpers)) };
-        let block = ContextBlock { context, functions, layout };
+        let block = ContextBlock { context, flags, functions, layout };
         block.quiet();
         Arc::new(block)
     }
@@ -56,7 +62,7 @@ impl ContextBlock {
     /// If it would have less room.
     pub(super) fn larger(&self, functions: usize) -> Arc<ContextBlock> {
         assert!(self.functions <= functions, "jit: {functions} of {} functions", self.functions);
-        let block = ContextBlock::new(functions, self.context().helpers);
+        let block = ContextBlock::new(functions, self.flags > 0, self.context().helpers);
         // SAFETY: a block has a word for each function behind its context. The assertion shows that
         // the new block has words for all functions of this block. Words of both blocks are read
         // and written on this thread alone, while no native code runs.
@@ -106,7 +112,17 @@ impl ContextBlock {
     /// words of its flags.
     fn words(&self) -> impl Iterator<Item = &AtomicU32> {
         let context = self.context();
-        [&context.attention].into_iter().chain(&context.signals).chain(&context.flags)
+        [&context.attention].into_iter().chain(&context.signals).chain(self.flags())
+    }
+
+    /// The words of the flags.
+    fn flags(&self) -> &[AtomicU32] {
+        // SAFETY: `new` has allocated this number of zeroed words in front of the context, which
+        // stay as long as `self` lives. Native code and all threads access them as atomics alone.
+        unsafe {
+            let first = self.context.cast::<AtomicU32>().sub(self.flags);
+            std::slice::from_raw_parts(first.as_ptr(), self.flags)
+        }
     }
 
     /// Makes the words for interrupts quiet.
@@ -131,9 +147,14 @@ impl Drop for ContextBlock {
         // SAFETY: `new` allocated the memory with this layout. `drop` runs when the last `Arc` is
         // gone, so no reference to the context is left, and no native code runs with it: the `Vm`
         // holds an `Arc` as long as it runs. A `Context` has nothing to drop.
-        unsafe { dealloc(self.address().cast(), self.layout) }
+        unsafe {
+            let first = self.context.cast::<AtomicU32>().sub(self.flags);
+            dealloc(first.as_ptr().cast(), self.layout)
+        }
     }
 }
+
+const _: () = assert!((size_of::<AtomicU32>() * FLAGS).is_multiple_of(16));
 
 /// The current block of a machine, for threads that signal from outside. Extending the machine
 /// may replace its block. Every change of a word holds the lock.
@@ -171,7 +192,7 @@ impl Current {
     /// If the context has no such word.
     pub(crate) fn show_flag(&self, index: usize, is_set: bool) {
         let block = self.lock();
-        let word = &block.context().flags[index];
+        let word = &block.flags()[index];
         if is_set {
             word.fetch_or(SIGNAL_FLAG, Ordering::SeqCst);
         } else {

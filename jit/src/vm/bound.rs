@@ -1,19 +1,18 @@
 //! The data of a bound import: its shim, and the reasons why an import cannot be bound.
 
 use crate::code::MachineCode;
+use crate::direct::DirectFunction;
 use crate::error::CompileError;
 use ir::{DeclaredEffect, Func, Type};
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The shim of an imported function, and the promised effect of the function.
+/// The shim of an imported function, and the function, which it calls.
 #[derive(Clone)]
 pub(super) struct Direct {
     pub(super) code: Arc<MachineCode>,
-    pub(super) effect: DeclaredEffect,
-    /// Keeps the data of the function.
-    pub(super) _keeps: Option<Arc<dyn Any + Send + Sync>>,
+    /// Keeps its data.
+    pub(super) function: DirectFunction,
 }
 
 /// The reason why an imported function cannot be bound.
@@ -31,6 +30,9 @@ pub enum BindError {
     /// The import is declared with the first effect, but the function has the second, larger
     /// effect.
     Effect(Func, DeclaredEffect, DeclaredEffect),
+    /// Code of this machine calls the function that is bound, at its address
+    /// ([`crate::VersionSpec::calling`]). Uninstall or release the code before.
+    InUse(Func),
     /// The shim cannot be compiled.
     Compile(CompileError),
 }
@@ -55,6 +57,9 @@ impl fmt::Display for BindError {
             ),
             BindError::Effect(func, declared, effect) => {
                 write!(f, "{func} is declared `{declared}`, and the function for it is `{effect}`")
+            }
+            BindError::InUse(func) => {
+                write!(f, "code of the machine calls the function for {func} at its address")
             }
             BindError::Compile(error) => write!(f, "{error}"),
         }

@@ -10,7 +10,8 @@ use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use crate::code::MachineCode;
-use crate::direct::DirectFunction;
+use crate::direct::{BoundFunctions, DirectFunction};
+use crate::version::Version;
 use ir::{DeclaredEffect, Func};
 use std::sync::Arc;
 
@@ -39,20 +40,45 @@ impl VmState {
         }
         let code = self.modules.engine.direct(func, &decl.name, function);
         let code = Arc::new(code.map_err(BindError::Compile)?);
-        let _keeps = function.keeps.clone();
-        self.table.bind(func, Some(Direct { code, effect: function.effect, _keeps }));
+        self.require_unused(func)?;
+        self.table.bind(func, Some(Direct { code, function: function.clone() }));
         self.point_at_current(func);
         self.sweep();
         Ok(())
     }
 
     /// Undoes [`VmState::bind`].
-    pub(super) fn unbind(&mut self, func: Func) {
+    pub(super) fn unbind(&mut self, func: Func) -> Result<(), BindError> {
         if self.table.direct(func).is_some() {
+            self.require_unused(func)?;
             self.table.bind(func, None);
             self.point_at_current(func);
             self.sweep();
         }
+        Ok(())
+    }
+
+    /// Checks that no code calls the function for an import at its address. Linear in the pieces of
+    /// code.
+    fn require_unused(&self, func: Func) -> Result<(), BindError> {
+        if self.table.calls_directly(func) { Err(BindError::InUse(func)) } else { Ok(()) }
+    }
+
+    /// The functions that this machine has bound.
+    pub(super) fn bound(&self) -> BoundFunctions {
+        let bound = self.table.bound();
+        BoundFunctions(Arc::new(bound.map(|(func, d)| (func, d.function.clone())).collect()))
+    }
+
+    /// The first import whose function a version calls at its address, but this machine may not.
+    pub(super) fn not_bound(&self, version: &Version) -> Option<Func> {
+        let mut called = version.bound.0.iter();
+        let is_bound = |func: Func, direct: &DirectFunction| {
+            // Code cannot record the calls (`a_traced_machine_refuses_calls_at_addresses`).
+            !self.machine.is_tracing()
+                && self.table.direct(func).is_some_and(|bound| bound.function.is(direct))
+        };
+        called.find(|(func, direct)| !is_bound(**func, direct)).map(|(func, _)| *func)
     }
 
     /// The code that native code calls for a bound function. `None` if each call must go through
@@ -92,7 +118,7 @@ fn checked_call(
     direct: &Direct,
     args: &[u64],
 ) -> Result<Vec<u64>, RunStop> {
-    let promised = direct.effect;
+    let promised = direct.function.effect;
     let too_small =
         |what: &str| RunStop::Failed(RunError::Effect { func, promised, what: what.to_owned() });
     let before = access.shared().machine.computed_memory_digest();

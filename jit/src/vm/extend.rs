@@ -50,7 +50,7 @@ impl VmState {
         }
         // The embedder has mutable access to the machine, and may have exchanged it or extended it
         // alone.
-        if self.view.share(&mut self.machine, &self.modules).is_err() {
+        if self.view.share(&mut self.machine, &self.modules, &self.table).is_err() {
             return Err(VmError::Exchanged);
         }
         // Every step that may fail comes before the first change. The exception is an error of a

@@ -54,7 +54,7 @@ fn with_access<T>(
         let made = made.and_then(|value| {
             let state = access.state();
             state.point_at_fresh_stubs();
-            let shared = state.view.share(&mut state.machine, &state.modules);
+            let shared = state.view.share(&mut state.machine, &state.modules, &state.table);
             shared.map(|()| value).map_err(|error| RunStop::Failed(error).into())
         });
         match made {

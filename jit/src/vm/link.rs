@@ -39,6 +39,9 @@ impl VmState {
         if !self.modules.fits(version) {
             return Err(LinkError::OtherProgram);
         }
+        if let Some(func) = self.not_bound(version) {
+            return Err(LinkError::NotBound(func));
+        }
         if self.machine.awaits_body(version.func()) {
             return Err(LinkError::AwaitsBody(version.func()));
         }
@@ -115,10 +118,13 @@ impl VmState {
         self.table.set_link(std::ptr::from_ref(cell).addr(), link);
     }
 
-    /// Whether a run of this machine may enter a continuation: its target fits the machine, and
-    /// this machine has linked the points of the target.
+    /// Whether a run of this machine may enter a continuation: its target fits the machine and the
+    /// functions that are bound here, and this machine has linked the points of the target.
     pub(super) fn may_enter(&self, continuation: &Continuation) -> bool {
-        self.modules.fits(&continuation.target) && self.table.has_linked(continuation)
+        let target = &continuation.target;
+        self.modules.fits(target)
+            && self.table.has_linked(continuation)
+            && self.not_bound(target).is_none()
     }
 
     /// Checks that an action fits a point of a version.

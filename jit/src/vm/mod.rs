@@ -86,7 +86,7 @@ pub use tiering::{FailedPoint, HotLoop, Onward, OpenPoint, Quiet, Tier, Tiering}
 pub use typed::{EntryArgs, EntryError, EntryResult, TypedEntry};
 pub use watch::{CountedPlace, VisitedPlace, Wake};
 
-use crate::direct::DirectFunction;
+use crate::direct::{BoundFunctions, DirectFunction};
 use crate::engine::Engine;
 use crate::version::Version;
 use extend::Provided;
@@ -437,19 +437,27 @@ impl Vm {
     ///
     /// A run that is started on the machine itself ([`Vm::machine_mut`]) asks its host.
     ///
-    /// Costs one small compilation.
+    /// Costs one small compilation, and is linear in the pieces of code.
     ///
     /// # Errors
-    /// If the function is not imported, its signature differs or has types that a direct function
+    /// If the function is not imported, code of the machine calls the previous one at its address, its signature differs or has types that a direct function
     /// cannot take, or the code cannot be compiled.
     pub fn bind(&mut self, func: Func, function: &DirectFunction) -> Result<(), BindError> {
         self.state.bind(func, function)
     }
 
     /// Makes runs ask the embedder or the host for an imported function again, and frees the code
-    /// that [`Vm::bind`] has made. Does nothing for other functions.
-    pub fn unbind(&mut self, func: Func) {
-        self.state.unbind(func);
+    /// that [`Vm::bind`] has made. Does nothing for other functions. Linear in the pieces of code.
+    ///
+    /// # Errors
+    /// [`BindError::InUse`] if code of the machine calls the function at its address.
+    pub fn unbind(&mut self, func: Func) -> Result<(), BindError> {
+        self.state.unbind(func)
+    }
+
+    /// The functions that are bound now, for [`crate::VersionSpec::calling`]. Linear in them.
+    pub fn bound(&self) -> BoundFunctions {
+        self.state.bound()
     }
 
     /// Runs a function to its end, with an embedder. The embedder executes imported functions and

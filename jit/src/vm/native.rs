@@ -314,7 +314,7 @@ unsafe fn enter(
         return Err(Box::new(RunStop::Outcome(overflow(state, code.func))));
     }
     state.point_at_fresh_stubs();
-    state.view.share(&mut state.machine, &state.modules).map_err(refused)?;
+    state.view.share(&mut state.machine, &state.modules, &state.table).map_err(refused)?;
     let context = state.view.address();
     state.native.enter();
     let (given, room) = (args.as_ptr(), values.as_mut_ptr());

@@ -58,6 +58,7 @@ impl VmState {
         };
         let key = self.machine.code(base).key();
         self.require_continuation(&continuation, func, key, at)?;
+        self.view.reserve(continuation.requires().len());
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             let given = contents(*value).or_else(|| constant(body, *value));
             let error = RunError::NotGiven { func, value: *value };

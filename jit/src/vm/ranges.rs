@@ -39,6 +39,11 @@ impl<T> RangeTable<T> {
         self.entries.get_mut(&start).map(|(_, value)| value)
     }
 
+    /// All values.
+    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+        self.entries.values().map(|(_, value)| value)
+    }
+
     /// Removes the range with this first address, and returns its value. Logarithmic.
     pub(super) fn remove(&mut self, start: usize) -> Option<T> {
         self.entries.remove(&start).map(|(_, value)| value)

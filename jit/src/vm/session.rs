@@ -198,7 +198,7 @@ impl Session<'_> {
     fn share(&mut self) {
         let state = self.access.state();
         state.point_at_fresh_stubs();
-        if let Err(error) = state.view.share(&mut state.machine, &state.modules) {
+        if let Err(error) = state.view.share(&mut state.machine, &state.modules, &state.table) {
             (self.owner, self.closed) = (ptr::null(), Some(error));
         }
     }
@@ -267,7 +267,7 @@ pub(super) fn begin<T>(
 ) -> Result<T, RunStop> {
     let state = access.state();
     state.point_at_fresh_stubs();
-    state.view.share(&mut state.machine, &state.modules).map_err(RunStop::Failed)?;
+    state.view.share(&mut state.machine, &state.modules, &state.table).map_err(RunStop::Failed)?;
     let (context, traces) = (state.view.address().cast::<u8>(), state.machine.is_tracing());
     let owner = Arc::as_ptr(&state.identity);
     state.native.enter();

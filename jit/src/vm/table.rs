@@ -33,6 +33,8 @@ pub(super) struct CodeTable {
     links: BTreeMap<usize, PointLink>,
     /// All code that may be executed, by its addresses.
     codes: RangeTable<KeptCode>,
+    /// The most words of the buffer that a piece of code has ever needed.
+    buffer_words: usize,
     /// The retired code, by its first addresses.
     retired: BTreeSet<usize>,
     /// The stubs of functions without code, for each signature of a call in the code above.
@@ -77,6 +79,17 @@ impl CodeTable {
         self.direct.get(&func)
     }
 
+    /// All bound functions.
+    pub(super) fn bound(&self) -> impl Iterator<Item = (Func, &Direct)> {
+        self.direct.iter().map(|(func, direct)| (*func, direct))
+    }
+
+    /// Whether some code calls the function for an import at its address. Linear in the pieces of
+    /// code.
+    pub(super) fn calls_directly(&self, func: Func) -> bool {
+        self.codes.values().any(|kept| kept.code.bound.0.contains_key(&func))
+    }
+
     /// Whether any function is bound.
     pub(super) fn has_direct(&self) -> bool {
         !self.direct.is_empty()
@@ -100,6 +113,12 @@ impl CodeTable {
     /// typed entry calls with the signature.
     pub(super) fn stub(&self, signature: &Signature) -> Option<&Arc<MachineCode>> {
         self.lazy.get(signature)
+    }
+
+    /// The words of the buffer that the code of this machine needs.
+    #[inline]
+    pub(super) fn buffer_words(&self) -> usize {
+        self.buffer_words
     }
 
     /// Whether [`CodeTable::take_fresh`] would return any signature.
@@ -155,6 +174,7 @@ impl CodeTable {
     /// at once: it stays as long as a frame is in it.
     pub(super) fn keep(&mut self, code: &Arc<MachineCode>) -> *const u8 {
         let start = code.range().start;
+        self.buffer_words = self.buffer_words.max(code.buffer);
         if self.codes.insert(code.range(), KeptCode { code: Arc::clone(code), uses: 0 }) {
             self.retired.insert(start);
             code.lazy.iter().for_each(|(signature, stub)| self.provide_stub(signature, stub));
@@ -174,6 +194,7 @@ impl CodeTable {
     /// Keeps a stub for good, as its engine does, and returns its address. There is one stub for
     /// each kind and signature.
     pub(super) fn pin(&mut self, stub: &Arc<MachineCode>) -> *const u8 {
+        self.buffer_words = self.buffer_words.max(stub.buffer);
         self.codes.insert(stub.range(), KeptCode { code: Arc::clone(stub), uses: 1 });
         stub.entry()
     }

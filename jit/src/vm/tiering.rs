@@ -6,6 +6,7 @@ use super::entrance::Ascent;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::watch::{CountedPlace, Wake, Watch};
+use crate::direct::BoundFunctions;
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
@@ -302,6 +303,11 @@ impl<'a> Tier<'a> {
         self.state.machine.has_dead_values()
     }
 
+    /// The functions that are bound, as [`super::Vm::bound`] gives them.
+    pub fn bound(&self) -> BoundFunctions {
+        self.state.bound()
+    }
+
     /// The installed version of a function.
     pub fn installed(&self, func: Func) -> Option<&Arc<Version>> {
         self.state.table.installed(func)
@@ -392,6 +398,7 @@ impl VmState {
         if continuation.requires().iter().any(|value| view.is_undefined(*value)) {
             return Ok(None);
         }
+        self.view.reserve(continuation.requires().len());
         for (word, value) in self.view.buffer.iter_mut().zip(continuation.requires()) {
             *word = view.value(*value);
         }

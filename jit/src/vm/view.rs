@@ -4,14 +4,17 @@ use super::block::{ContextBlock, Current};
 use super::linear::Addresses;
 use super::modules::ModuleChain;
 use super::stop::RunError;
+use super::table::CodeTable;
 use crate::config::Interruption;
 use crate::context::{Context, Helpers, MemoryView, TableView};
-use crate::engine::BUFFER_WORDS;
 use crate::lower::call::CanonicalSignatures;
 use cranelift_entity::EntityRef;
 use interp::Machine;
 use ir::{Func, Memory, Module, Table};
 use std::sync::Arc;
+
+/// The words of the buffer of a new machine.
+const LEAST_BUFFER: usize = 64;
 
 /// The context of a machine, and all data at its addresses. Memories, tables and globals belong to
 /// the machine of the interpreter.
@@ -19,7 +22,8 @@ pub(super) struct NativeView {
     block: Arc<ContextBlock>,
     /// The current block, for threads that end runs from outside.
     interrupts: Current,
-    /// The words through which values cross.
+    /// The words through which values cross. As many as the machine's code needs, and the values
+    /// that Rust writes: a machine of a small program has few.
     pub(super) buffer: Box<[u64]>,
     /// The address ranges of the guarded memories. A fault at another address is not a trap of the
     /// program.
@@ -42,11 +46,12 @@ impl NativeView {
         interruption: Interruption,
         helpers: Helpers,
     ) -> NativeView {
-        let block = ContextBlock::new(module.funcs.len(), helpers);
+        let has_flags = interruption == Interruption::Signal;
+        let block = ContextBlock::new(module.funcs.len(), has_flags, helpers);
         NativeView {
             interrupts: Current::new(Arc::clone(&block)),
             block,
-            buffer: vec![0; BUFFER_WORDS].into(),
+            buffer: vec![0; LEAST_BUFFER].into(),
             guarded,
             memories: [].into(),
             tables: [].into(),
@@ -105,8 +110,10 @@ impl NativeView {
         &mut self,
         machine: &mut Machine,
         modules: &ModuleChain,
+        table: &CodeTable,
     ) -> Result<(), RunError> {
         modules.require_own(machine)?;
+        self.reserve(table.buffer_words());
         for (index, view) in self.memories.iter_mut().enumerate() {
             let bytes = machine.memory_bytes_mut(Memory::new(index));
             if self.guarded.get(index).is_some_and(|range| range.start != bytes.as_ptr().addr()) {
@@ -128,6 +135,24 @@ impl NativeView {
         self.give(machine);
         self.publish();
         Ok(())
+    }
+
+    /// Makes room for this number of words in the buffer. The caller shares or publishes the view
+    /// before native code continues. Code that waits for a helper loads the address of the buffer
+    /// anew (`Lowering::buffer`). Over many calls, linear in the largest number.
+    #[inline]
+    pub(super) fn reserve(&mut self, words: usize) {
+        if self.buffer.len() < words {
+            self.grow_buffer(words);
+        }
+    }
+
+    #[cold]
+    fn grow_buffer(&mut self, words: usize) {
+        let mut larger = vec![0; words.next_power_of_two()];
+        // The words in use stay: a helper that reads its arguments may have run other code before.
+        larger[..self.buffer.len()].copy_from_slice(&self.buffer);
+        self.buffer = larger.into();
     }
 
     /// Writes the addresses of the buffer and of the views to the context. The addresses stay the
@@ -169,6 +194,7 @@ impl NativeView {
 
     /// Copies values to the beginning of the buffer.
     pub(super) fn fill_buffer(&mut self, values: &[u64]) {
+        self.reserve(values.len());
         self.buffer[..values.len()].copy_from_slice(values);
     }
 
