@@ -131,7 +131,8 @@ pub use wasm;
 pub use wasm::load_with_source;
 #[cfg(feature = "wasm")]
 pub use wasm::{
-    Format, Limits, LoadError, SupportedParts, UnsupportedBody, load, load_parts, load_within,
+    ExceededLimit, Format, Limits, LoadError, SupportedParts, UnsupportedBody, load, load_parts,
+    load_within,
 };
 
 /// The types and functions that most programs name.

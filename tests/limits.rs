@@ -1,7 +1,7 @@
 //! Limits: the manual lists each with its default, and an input that exceeds one is reported.
 
 use osier::wasm::ImportLimits;
-use osier::{Format, Limits, load_within};
+use osier::{ExceededLimit, Format, Limits, load_within};
 
 /// The limits on inputs with their options and defaults, and the limits on runs.
 fn rows() -> Vec<(&'static str, &'static str, u64)> {
@@ -55,4 +55,13 @@ fn inputs_beyond_a_limit_are_refused() {
         .expect_err("it needs more")
         .to_string();
     assert!(refused.contains("the import would need more memory"), "{refused}");
+    let limit = |format, text: &[u8], limits: &Limits| {
+        load_within(format, text, limits).err().and_then(|error| error.limit())
+    };
+    assert_eq!(limit(Format::Wat, b"(module (func))", &small), Some(ExceededLimit::ImportBytes));
+    let short = Limits { function_instructions: 1, ..exactly };
+    assert_eq!(limit(Format::Oir, text, &short), Some(ExceededLimit::FunctionInstructions));
+    let small = Limits { input_bytes: most as u64, ..exactly };
+    assert_eq!(limit(Format::Oir, text, &small), Some(ExceededLimit::InputBytes));
+    assert_eq!(limit(Format::Oir, b"no module", &exactly), None);
 }

@@ -248,6 +248,8 @@ opcodes! {
     Ctz "ctz" Shape::IntUnary, PURE;
     /// Number of one bits.
     Popcnt "popcnt" Shape::IntUnary, PURE;
+    /// The bytes in reverse order.
+    Bswap "bswap" Shape::IntUnary, PURE;
     /// Sign extension of the low 8 bits to the whole width.
     Sext8 "sext8" Shape::IntUnary, PURE;
     /// Sign extension of the low 16 bits to the whole width.

@@ -127,8 +127,8 @@ let readers = set [
   "load"; "uload8"; "sload8"; "uload16"; "sload16"; "uload32"; "sload32"; "memory_size";
   "ref_bits"; "ref_of"; "table_get"; "table_size"; "global_get"; "call_reads"]
 
-let unary = ["clz", UClz; "ctz", UCtz; "popcnt", UPopcnt; "sext8", USext8; "sext16", USext16;
-  "sext32", USext32; "eqz", UEqz]
+let unary = ["clz", UClz; "ctz", UCtz; "popcnt", UPopcnt; "bswap", UBswap;
+  "sext8", USext8; "sext16", USext16; "sext32", USext32; "eqz", UEqz]
 let binary = ["add", BAdd; "sub", BSub; "mul", BMul; "sdiv", BSdiv; "udiv", BUdiv; "srem", BSrem;
   "urem", BUrem; "and", BAnd; "or", BOr; "xor", BXor; "shl", BShl; "sshr", BSshr; "ushr", BUshr;
   "rotl", BRotl; "rotr", BRotr; "eq", BEq; "ne", BNe; "slt", BSlt; "sle", BSle; "sgt", BSgt;

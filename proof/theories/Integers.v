@@ -10,7 +10,7 @@ Definition signed (w x : Z) : Z :=
 Definition fits (w x : Z) : bool := (0 <=? x) && (x <? 2 ^ w).
 Definition bit (b : bool) : Z := if b then 1 else 0.
 
-Inductive unary := UClz | UCtz | UPopcnt | USext8 | USext16 | USext32 | UEqz.
+Inductive unary := UClz | UCtz | UPopcnt | UBswap | USext8 | USext16 | USext32 | UEqz.
 Inductive binary :=
 | BAdd | BSub | BMul | BSdiv | BUdiv | BSrem | BUrem | BAnd | BOr | BXor
 | BShl | BSshr | BUshr | BRotl | BRotr
@@ -24,6 +24,12 @@ Definition popcnt (x : Z) : Z := match x with Zpos p => ones p | _ => 0 end.
 Definition length_of (x : Z) : Z := match x with Zpos _ => Z.log2 x + 1 | _ => 0 end.
 Fixpoint low_zeros (p : positive) : Z := match p with xO q => 1 + low_zeros q | _ => 0 end.
 Definition trailing (w x : Z) : Z := match x with Zpos p => low_zeros p | _ => w end.
+(** The low [n] bytes in reverse order. *)
+Fixpoint swapped (n : nat) (x : Z) : Z :=
+  match n with
+  | O => 0
+  | S m => Z.lor (Z.shiftl (wrap 8 x) (8 * Z.of_nat m)) (swapped m (Z.shiftr x 8))
+  end.
 
 (** The result before it is cut to the width, for an operand of [w] bits. *)
 Definition unary_of (o : unary) (w x : Z) : Z :=
@@ -31,6 +37,7 @@ Definition unary_of (o : unary) (w x : Z) : Z :=
   | UClz => w - length_of (wrap w x)
   | UCtz => trailing w (wrap w x)
   | UPopcnt => popcnt (wrap w x)
+  | UBswap => swapped (Z.to_nat (w / 8)) (wrap w x)
   | USext8 => signed 8 x
   | USext16 => signed 16 x
   | USext32 => signed 32 x

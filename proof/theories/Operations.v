@@ -106,9 +106,10 @@ Definition result_type (o : code) : nat :=
   end.
 Definition address_type (a : address) : nat :=
   let '(Addr _ _ h) := a in tcode (if h then I64 else I32).
-(** The low bits that an extension within a type extends: fewer than the type has. *)
+(** The type of an operation has more bits than these: for an extension within a type, the low bits
+    that it extends. *)
 Definition low_bits (o : unary) : Z :=
-  match o with USext8 => 8 | USext16 => 16 | USext32 => 32 | _ => 0 end.
+  match o with USext8 => 8 | UBswap | USext16 => 16 | USext32 => 32 | _ => 0 end.
 (** Whether an operation takes operands of these types. Memory is the last operand of accesses. *)
 Definition takes (o : code) (l : list nat) : bool :=
   match o with

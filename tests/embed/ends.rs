@@ -103,7 +103,7 @@ fn an_error_of_a_handler_comes_back() {
         |_| Err(HostError::failed(u8::try_from(300).expect_err("it has eight bits")).into()),
         |_| {
             let tried: Result<u8, Box<dyn Error + Send + Sync>> =
-                u8::try_from(300).map_err(|error| error.into());
+                u8::try_from(300).map_err(Box::from);
             Ok(vec![Slot { ty: Type::I64, bits: tried?.into() }])
         },
     ];

@@ -124,7 +124,7 @@ impl ImportBudget {
                 self.left = left;
                 Ok(())
             }
-            None => Err(ImportError::too_large(
+            None => Err(ImportError::over_budget(
                 "the import would need more memory than the limit for a module of this size",
                 offset,
             )),

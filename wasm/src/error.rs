@@ -33,11 +33,13 @@ pub struct ImportError {
     location: Location,
     /// The common name of the unsupported part of WebAssembly, if the importer itself found it.
     feature: Option<&'static str>,
+    /// Whether the limit on the memory of an import is exceeded.
+    is_over_budget: bool,
 }
 
 impl ImportError {
     fn new(kind: ErrorKind, message: String, location: Location) -> ImportError {
-        ImportError { kind, message, location, feature: None }
+        ImportError { kind, message, location, feature: None, is_over_budget: false }
     }
 
     /// A part of WebAssembly that is not supported, by its common name.
@@ -70,6 +72,16 @@ impl ImportError {
 
     pub(crate) fn too_large(what: impl Into<String>, offset: u64) -> ImportError {
         ImportError::new(ErrorKind::TooLarge, what.into(), Location::Offset(offset))
+    }
+
+    /// The import needs more memory than its limit.
+    pub(crate) fn over_budget(what: impl Into<String>, offset: u64) -> ImportError {
+        ImportError { is_over_budget: true, ..ImportError::too_large(what, offset) }
+    }
+
+    /// Whether the limit on the memory of an import is exceeded.
+    pub(crate) fn is_over_budget(&self) -> bool {
+        self.is_over_budget
     }
 
     pub(crate) fn unlinkable(what: impl Into<String>, offset: u64) -> ImportError {

@@ -37,7 +37,7 @@ pub use limits::Limits;
 pub use link::Linker;
 #[cfg(feature = "source")]
 pub use load::load_with_source;
-pub use load::{Format, LoadError, SupportedParts, load, load_parts, load_within};
+pub use load::{ExceededLimit, Format, LoadError, SupportedParts, load, load_parts, load_within};
 pub use offsets::CodeOffsets;
 #[cfg(feature = "source")]
 pub use source::{SourceLine, SourceMap, SourceNote};

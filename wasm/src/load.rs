@@ -3,6 +3,7 @@
 use crate::Limits;
 #[cfg(feature = "source")]
 use crate::SourceMap;
+use crate::error::ImportError;
 use crate::module::{self, ImportWishes, Imported};
 use crate::text;
 use crate::unsupported::UnsupportedBody;
@@ -52,6 +53,18 @@ fn first_statement(text: &[u8]) -> &[u8] {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadError {
     messages: Vec<LoadMessage>,
+    limit: Option<ExceededLimit>,
+}
+
+/// A limit that an input exceeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExceededLimit {
+    /// [`Limits::input_bytes`].
+    InputBytes,
+    /// [`Limits::function_instructions`].
+    FunctionInstructions,
+    /// [`crate::ImportLimits::base_bytes`].
+    ImportBytes,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,16 +85,29 @@ impl LoadError {
         self.messages.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
+    /// The limit that the input exceeds, if the caller can raise it.
+    pub fn limit(&self) -> Option<ExceededLimit> {
+        self.limit
+    }
+
     fn about_bytes(message: impl fmt::Display) -> LoadError {
-        LoadError {
-            messages: vec![LoadMessage { begins_with_line: false, text: message.to_string() }],
-        }
+        let text = message.to_string();
+        LoadError { messages: vec![LoadMessage { begins_with_line: false, text }], limit: None }
+    }
+
+    fn beyond(limit: ExceededLimit, message: impl fmt::Display) -> LoadError {
+        LoadError { limit: Some(limit), ..LoadError::about_bytes(message) }
+    }
+
+    fn of_import(error: ImportError) -> LoadError {
+        let limit = error.is_over_budget().then_some(ExceededLimit::ImportBytes);
+        LoadError { limit, ..LoadError::about_bytes(error) }
     }
 
     fn with_lines(messages: impl IntoIterator<Item = impl fmt::Display>) -> LoadError {
         let message =
             |m: &dyn fmt::Display| LoadMessage { begins_with_line: true, text: m.to_string() };
-        LoadError { messages: messages.into_iter().map(|m| message(&m)).collect() }
+        LoadError { messages: messages.into_iter().map(|m| message(&m)).collect(), limit: None }
     }
 }
 
@@ -193,7 +219,7 @@ fn load_wanted(
         Format::Wat => text::import(utf8(bytes)?, &limits.import, wanted),
         _ => module::import(bytes, &limits.import, None, wanted),
     };
-    let Imported { module, offsets, left_out } = imported.map_err(LoadError::about_bytes)?;
+    let Imported { module, offsets, left_out } = imported.map_err(LoadError::of_import)?;
     let module = within(verified(module)?, limits)?;
     #[cfg(not(feature = "source"))]
     drop(offsets);
@@ -219,7 +245,7 @@ fn check_length(bytes: &[u8], limits: &Limits) -> Result<(), LoadError> {
     if bytes.len() as u64 > limits.input_bytes {
         let what =
             format!("the input has {} bytes; the limit is {}", bytes.len(), limits.input_bytes);
-        return Err(LoadError::about_bytes(what));
+        return Err(LoadError::beyond(ExceededLimit::InputBytes, what));
     }
     Ok(())
 }
@@ -233,9 +259,8 @@ fn within(module: Module, limits: &Limits) -> Result<Module, LoadError> {
         Some((_, body)) => {
             let (name, count, most) =
                 (body.name().escape_debug(), body.inst_count(), limits.function_instructions);
-            Err(LoadError::about_bytes(format!(
-                "@{name} has {count} instructions; the limit is {most}"
-            )))
+            let what = format!("@{name} has {count} instructions; the limit is {most}");
+            Err(LoadError::beyond(ExceededLimit::FunctionInstructions, what))
         }
     }
 }
@@ -266,6 +291,7 @@ fn load_text(bytes: &[u8]) -> Result<Module, LoadError> {
         [] => Ok(module),
         findings => Err(LoadError {
             messages: findings.iter().map(|f| located(&module, &lines, f)).collect(),
+            limit: None,
         }),
     }
 }

@@ -5,7 +5,7 @@ use ir::Module;
 use ir::text::AtName;
 use osier::schema::LeftOutFunction;
 use osier::source::Lines;
-use osier::{Format, Limits, LoadError, SupportedParts, UnsupportedBody};
+use osier::{ExceededLimit, Format, Limits, LoadError, SupportedParts, UnsupportedBody};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -53,7 +53,8 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
     }
     if bytes.len() as u64 > most {
         return Err(CommandFailure::input(format!(
-            "{name} is larger than {most} bytes (--max-input-bytes)"
+            "{name} is larger than {most} bytes{}",
+            raised_by(ExceededLimit::InputBytes)
         )));
     }
     Ok(Input { name, bytes })
@@ -140,8 +141,21 @@ fn read_module<T>(
             let first = error.in_file(&name).lines().next().unwrap_or_default().to_owned();
             Err(CommandFailure::Input(format!("{}\n{first}", guessed(&name, &bytes))))
         }
-        Err(error) => Err(CommandFailure::Input(error.in_file(&name))),
+        Err(error) => {
+            let hint = error.limit().map(raised_by).unwrap_or_default();
+            Err(CommandFailure::Input(error.in_file(&name) + &hint))
+        }
     }
+}
+
+/// What to do about an input beyond a limit.
+fn raised_by(limit: ExceededLimit) -> String {
+    let option = match limit {
+        ExceededLimit::InputBytes => "--max-input-bytes",
+        ExceededLimit::FunctionInstructions => "--max-function-instructions",
+        ExceededLimit::ImportBytes => "--max-import-bytes",
+    };
+    format!(" ({option} raises the limit)")
 }
 
 /// The message for a file that was read as the text form only because it looks like nothing else.

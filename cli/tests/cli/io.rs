@@ -450,13 +450,23 @@ fn a_file_larger_than_the_limit_is_refused_before_it_is_held() {
         let ended =
             osier_with_input(&["opt", path, "--max-input-bytes", "1000"], input).with_status(2);
         assert!(
-            ended.stderr.contains("is larger than 1000 bytes (--max-input-bytes)"),
+            ended.stderr.contains("is larger than 1000 bytes (--max-input-bytes raises the limit)"),
             "{}",
             ended.stderr
         );
     }
     let ended = osier(&["opt", "/dev/zero", "--max-input-bytes", "100000"]).with_status(2);
     assert!(ended.stderr.contains("/dev/zero is larger than"), "{}", ended.stderr);
+    let long = ["opt", "tests/corpus/sort.wasm", "--max-function-instructions", "2"];
+    let (ended, hint) = (
+        osier(&long).with_status(2),
+        "the limit is 2 (--max-function-instructions raises the limit)",
+    );
+    assert!(ended.stderr.contains(hint), "{}", ended.stderr);
+    let much = ["opt", "tests/corpus/sort.wasm", "--max-import-bytes", "0"];
+    let ended = osier(&much);
+    let is_told = ended.stderr.contains("(--max-import-bytes raises the limit)");
+    assert_eq!(is_told, ended.stderr.contains("more memory than the limit"), "{}", ended.stderr);
 }
 
 #[test]

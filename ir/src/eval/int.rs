@@ -23,6 +23,7 @@ pub fn int_unary(opcode: Opcode, ty: Type, x: u64) -> u64 {
         Opcode::Clz => u64::from(x.leading_zeros() - (64 - bits)),
         Opcode::Ctz => u64::from(x.trailing_zeros().min(bits)),
         Opcode::Popcnt => u64::from(x.count_ones()),
+        Opcode::Bswap => x.swap_bytes() >> (64 - bits),
         Opcode::Sext8 => sign_extend(x, 8) as u64 & ty.mask(),
         Opcode::Sext16 => sign_extend(x, 16) as u64 & ty.mask(),
         Opcode::Sext32 => sign_extend(x, 32) as u64 & ty.mask(),

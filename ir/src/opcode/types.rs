@@ -42,6 +42,7 @@ impl Opcode {
             }
             Shape::IntUnary => match self {
                 Opcode::Sext8 => ty.is_int() && ty.bits() > 8,
+                Opcode::Bswap => ty.is_int() && ty.bits() > 16,
                 Opcode::Sext16 => ty.is_int() && ty.bits() > 16,
                 Opcode::Sext32 => ty.is_int() && ty.bits() > 32,
                 _ => ty.is_int(),

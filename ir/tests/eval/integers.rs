@@ -88,6 +88,10 @@ fn int_unary(opcode: Opcode, ty: Type, x: u64) -> u64 {
         Opcode::Clz => (0..bits).rev().take_while(|i| !bit(x, *i)).count() as u64,
         Opcode::Ctz => (0..bits).take_while(|i| !bit(x, *i)).count() as u64,
         Opcode::Popcnt => (0..bits).filter(|i| bit(x, *i)).count() as u64,
+        Opcode::Bswap => {
+            let moved = |i: u32| (bits / 8 - 1 - i / 8) * 8 + i % 8;
+            (0..bits).filter(|i| bit(x, *i)).map(|i| 1 << moved(i)).sum()
+        }
         Opcode::Sext8 => extended(8),
         Opcode::Sext16 => extended(16),
         Opcode::Sext32 => extended(32),

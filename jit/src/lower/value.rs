@@ -179,6 +179,7 @@ impl Lowering<'_, '_> {
             Opcode::Sext8 => self.sign_extended(types::I8, to, x),
             Opcode::Sext16 => self.sign_extended(types::I16, to, x),
             Opcode::Sext32 => self.sign_extended(types::I32, to, x),
+            Opcode::Bswap => ins.bswap(x),
             Opcode::Sextend => ins.sextend(to, x),
             Opcode::Uextend => ins.uextend(to, x),
             Opcode::Wrap => ins.ireduce(to, x),

@@ -77,7 +77,8 @@ pub(super) enum CallbackCause {
 impl CallbackEnd {
     /// Ends the run with an error of a host: the program traps or exits, or the embedder cannot
     /// continue. [`HostError::failed`] takes any error of the embedder's, and
-    /// [`interp::Outcome::HostFailed`] hands it back. The site of the end is the call of the imported function, or the landing point.
+    /// [`interp::Outcome::HostFailed`] hands it back. The site of the end is the call of the
+    /// imported function, or the landing point.
     pub fn new(error: HostError) -> CallbackEnd {
         CallbackEnd(CallbackCause::Host(error))
     }

@@ -24,6 +24,12 @@ pub(super) fn unary(t: SmtTerms<'_>, opcode: Opcode, ty: Type, x: SExpr) -> SExp
                 (0..width).map(|i| t.indexed("zero_extend", &[width - 1], &[bit(i)])).collect();
             t.app("bvadd", &bits)
         }
+        // `concat` takes the highest byte first.
+        Opcode::Bswap => {
+            let bytes: Vec<SExpr> =
+                (0..width / 8).map(|i| t.extract(8 * i + 7, 8 * i, x)).collect();
+            t.app("concat", &bytes)
+        }
         Opcode::Sext8 => sign_extended(t, x, 8, width),
         Opcode::Sext16 => sign_extended(t, x, 16, width),
         Opcode::Sext32 => sign_extended(t, x, 32, width),

@@ -538,7 +538,7 @@ impl Translator<'_> {
             }
         };
         let (function, offsets) = finished.map_err(|error| match error {
-            BuildError::TooLarge => ImportError::too_large(
+            BuildError::TooLarge => ImportError::over_budget(
                 "the locals need more block parameters than the memory limit allows",
                 self.offset,
             ),
