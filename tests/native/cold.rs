@@ -2,8 +2,8 @@
 
 use crate::both::{Share, Twins, settings};
 use interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
-use ir::text::parse_module;
 use ir::module::ImportName;
+use ir::text::parse_module;
 use ir::{Func, Module, TrapKind};
 use jit::{Config, Engine, Interruption};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// second test can fail only if the first one was taken for both. `@slow` goes through a cold block
 /// that calls, with eight integers and a float that live across the call. `@deep` calls from cold
 /// blocks again and again, and traps at the end.
-const TEXT: &str = "
+const TEXT: &str = r#"
 import func @host "env" "host" (i64) -> i64
 global @g: mut i64 = 5
 func @tests(%a: i64, %b: i64) -> i64 {
@@ -100,7 +100,7 @@ fine:
 bad:
   trap user9
 }
-";
+"#;
 
 fn module() -> Arc<Module> {
     Arc::new(parse_module(TEXT).unwrap_or_else(|errors| panic!("{}", errors[0])))
