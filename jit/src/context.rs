@@ -115,6 +115,9 @@ pub(crate) struct Context {
     pub(crate) functions: Cell<u64>,
     /// The number of the OSR point at which a run ends, or of an assumption that has failed.
     pub(crate) trap_number: Cell<u64>,
+    /// The return address of the last call in a cold block ([`crate::stubs::Stub::Cold`]): the place
+    /// of a host function that the stub called.
+    pub(crate) cold_caller: Cell<u64>,
     /// The frame pointer of the waiting stub. The stub stores it before it calls
     /// [`Helpers::call_lazy`] or [`Helpers::leave`].
     pub(crate) frame: Cell<u64>,
@@ -150,6 +153,7 @@ impl Context {
             signatures: Cell::new(ptr::null()),
             functions: Cell::new(0),
             trap_number: Cell::new(0),
+            cold_caller: Cell::new(0),
             pending: Cell::new(0),
             frame: Cell::new(0),
             vm: Cell::new(ptr::null_mut()),

@@ -152,6 +152,8 @@ fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
 fn cold(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif::Value]) {
     let (context, func) = (params[0], params[1]);
     builder.ins().store(flags(), func, context, offset!(pending));
+    let caller = builder.ins().get_return_address(POINTER);
+    builder.ins().store(flags(), caller, context, offset!(cold_caller));
     let load = |builder: &mut FunctionBuilder<'_>, buffer, at: usize, ty: Type| {
         builder.ins().load(abi::held(ty), flags(), buffer, 8 * at as i32)
     };

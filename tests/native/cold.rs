@@ -1,9 +1,10 @@
 //! Branches to traps, and cold blocks with calls.
 
 use crate::both::{Share, Twins, settings};
-use interp::{Limits, NoHost, Options, Outcome};
+use interp::{Host, HostError, Limits, Memories, NoHost, Options, Outcome};
+use ir::module::ImportName;
 use ir::text::parse_module;
-use ir::{Module, TrapKind};
+use ir::{Func, Module, TrapKind};
 use jit::{Config, Engine, Interruption};
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use std::sync::Arc;
 /// second test can fail only if the first one was taken for both. `@slow` goes through a cold block
 /// that calls, with eight integers and a float that live across the call. `@deep` calls from cold
 /// blocks again and again, and traps at the end.
-const TEXT: &str = "
-memory @m 1
+const TEXT: &str = r#"
+import func @host "env" "host" (i64) -> i64
 global @g: mut i64 = 5
 func @tests(%a: i64, %b: i64) -> i64 {
 entry:
@@ -69,6 +70,18 @@ on(%h: i64, %y: f64):
   %z = fadd.f64 %y, %x
   return %s6, %z
 }
+func @asks(%n: i64, %a: i32) -> i64 {
+entry:
+  %two = const.i64 2
+  %m = mul.i64 %n, %two
+  br_if %a, aside, on(%n)
+aside cold:
+  %r = call @host(%m)
+  jump on(%r)
+on(%s: i64):
+  %t = add.i64 %s, %m
+  return %t
+}
 func @deep(%n: i32, %a: i64) -> i64 {
 entry:
   br_if %n, aside, last
@@ -87,7 +100,7 @@ fine:
 bad:
   trap user9
 }
-";
+"#;
 
 fn module() -> Arc<Module> {
     Arc::new(parse_module(TEXT).unwrap_or_else(|errors| panic!("{}", errors[0])))
@@ -137,6 +150,40 @@ fn a_trap_in_place_of_a_branch_has_its_number() {
         assert_eq!(kind([10, 4]), Some(TrapKind::User(7)));
         assert_eq!(kind([3, 10]), Some(TrapKind::User(300)));
         assert_eq!(kind([3, 5]), Some(TrapKind::Unreachable));
+    }
+}
+
+/// A host that answers small numbers, and traps otherwise.
+struct Picky;
+
+impl Host for Picky {
+    fn call(
+        &mut self,
+        _import: &ImportName,
+        _func: Func,
+        args: &[u64],
+        _memories: &mut Memories,
+        results: &mut [u64],
+    ) -> Result<(), HostError> {
+        results[0] = args[0] + 1;
+        if args[0] < 100 { Ok(()) } else { Err(HostError::Trap(TrapKind::User(3))) }
+    }
+}
+
+/// A function of the host called from a cold block, and the place of its trap, which is the call.
+#[test]
+fn hosts_are_called_from_cold_blocks() {
+    let module = module();
+    for setting in settings() {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let func = module.lookup("asks").expect("it is there");
+        for args in [[4, 1], [4, 0], [70, 1], [5, 1]] {
+            twins
+                .call(func, &args, [&mut Picky, &mut Picky])
+                .unwrap_or_else(|what| panic!("{args:?}: {what}"));
+        }
     }
 }
 

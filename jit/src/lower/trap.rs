@@ -18,8 +18,7 @@ impl Lowering<'_, '_> {
     pub(super) fn only_traps(&self, block: Block) -> bool {
         let function = self.unit.function;
         let first = function.first_inst(block);
-        std::env::var_os("OSIER_NO_TRAPS").is_none()
-            && self.unit.config.interruption != Interruption::Fuel
+        self.unit.config.interruption != Interruption::Fuel
             && function.inst(first).opcode == Opcode::Trap
             && block != function.entry()
             && function.block_params(block).is_empty()

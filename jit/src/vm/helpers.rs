@@ -208,7 +208,7 @@ extern "C" fn leave_through(context: *mut Context) -> u64 {
 impl VmState {
     /// The site of the call before an address, or the called function if no code contains it.
     fn call_site(&self, returns_to: usize, callee: Func) -> Site {
-        let call = returns_to - 1;
+        let call = self.call_before(returns_to);
         let place = self.table.code_at(call).map(|code| code.site_at(call));
         // A typed trampoline calls for the owner, by no instruction.
         let (func, inst) = place.filter(|(_, inst)| inst.is_some()).unwrap_or((callee, None));

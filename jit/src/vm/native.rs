@@ -156,9 +156,17 @@ impl VmState {
         RunStop::Outcome(self.machine.end_in_native(end, site))
     }
 
+    /// The last byte of the call that returns to an address; of the call of the program if the
+    /// stub of calls in cold blocks made this one.
+    pub(super) fn call_before(&self, returns_to: usize) -> usize {
+        let call = returns_to - 1;
+        let cold = self.view.context().cold_caller.get() as usize;
+        if self.table.code_at(call).is_none() && cold != 0 { cold - 1 } else { call }
+    }
+
     /// The site of the call that returns to an address.
     fn caller(&self, back: Option<usize>) -> Option<Site> {
-        let pc = back? - 1;
+        let pc = self.call_before(back?);
         let code = self.table.code_at(pc)?;
         let (func, inst) = code.site_at(pc);
         Some(self.machine.site(func, Some(inst?)))
