@@ -135,9 +135,10 @@ fn read_module<T>(
     let Input { name, bytes } = read_at_most(path, limits.input_bytes)?;
     let extension = path.extension().and_then(|e| e.to_str());
     let format = Format::of(extension, &bytes);
+    let is_guessed = format == Format::Oir && extension != Some("oir");
     match load(format, &bytes, limits) {
         Ok(loaded) => Ok((name, loaded)),
-        Err(error) if format == Format::Oir && extension != Some("oir") => {
+        Err(error) if is_guessed && error.limit().is_none() => {
             let first = error.in_file(&name).lines().next().unwrap_or_default().to_owned();
             Err(CommandFailure::Input(format!("{}\n{first}", guessed(&name, &bytes))))
         }
