@@ -365,7 +365,7 @@ impl Runner {
         match outcome {
             Outcome::Returned(values) => Ok(values[0]),
             Outcome::Trapped { kind: TrapKind::User(pc), .. } => {
-                Err(self.fault.take().unwrap_or(Fault { pc: pc.into(), at: None }))
+                Err(self.fault.take().unwrap_or(Fault { pc: pc as usize, at: None }))
             }
             other => panic!("a program ends in no other way: {other:?}"),
         }
@@ -403,7 +403,7 @@ impl Embedder for Runner {
         let pc = activation.pc as usize;
         let end = interpreter.run::<Fault>(entry, pc, r, depth, &mut |_, _, _| Ok(None));
         let end = end.map_err(|fault| {
-            let kind = TrapKind::User(u16::try_from(fault.pc).unwrap_or(u16::MAX));
+            let kind = TrapKind::User(fault.pc as u32);
             self.fault = Some(fault);
             CallbackEnd::new(HostError::Trap(kind))
         })?;

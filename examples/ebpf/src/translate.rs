@@ -164,7 +164,8 @@ impl<'a> Translation<'a> {
         }
         t.begin();
         t.body();
-        t.builder.finish_with_states().map_err(|error| error.to_string())
+        let finished = t.builder.finish().map_err(|error| error.to_string())?;
+        Ok((finished.function, finished.states))
     }
 
     pub(crate) fn constant(&mut self, bits: i64) -> Value {
@@ -219,7 +220,7 @@ impl<'a> Translation<'a> {
             self.builder.place_block(block);
             self.builder.switch_to(block);
             let mut trap = InstSpec::terminator(Opcode::Trap, &[], Vec::new());
-            trap.imm = Imm::Trap(TrapKind::User(u16::try_from(pc).unwrap_or(u16::MAX)));
+            trap.imm = Imm::Trap(TrapKind::User(pc as u32));
             self.builder.insert(trap);
         }
     }
