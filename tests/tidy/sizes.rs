@@ -153,7 +153,8 @@ fn ocaml_lines(text: &str) -> usize {
 
 /// The lines of code of a file, without comments, blank lines and the tests at its end.
 fn code_lines(source: &Source) -> usize {
-    let code = source.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let text = source.text.replace("#[cfg(test)]\nmod tests;\n", "");
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().map(str::trim);
     lines.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
