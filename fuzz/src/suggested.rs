@@ -20,7 +20,7 @@ const PLACES: u32 = 3;
 type Places = BTreeMap<(Func, Inst), Value>;
 
 /// The assumptions that the profile of a case suggests for each function, at most
-/// [`Case::assumptions`] of them. Cost: one run.
+/// [`CampaignOptions::assumptions`](crate::CampaignOptions::assumptions) of them. Cost: one run.
 ///
 /// # Errors
 /// If the module cannot be instantiated.

@@ -106,7 +106,8 @@ impl<'g> EntryGoal<'g> {
     }
 
     /// Whether no entry for this goal that keeps values costs less than this, given the values that
-    /// the entry of this cost loses: all that [`least_cost_of_more`] says, without the odd values.
+    /// the entry of this cost loses: all that
+    /// [`least_cost_of_more`](crate::entry::least_cost_of_more) says, without the odd values.
     pub(crate) fn loses_no_less(
         &self,
         p: &Analyzed<'_>,
