@@ -70,7 +70,7 @@ impl OwnCounts {
     /// suggested as an assumption, if that pays.
     ///
     /// # Panics
-    /// If the base lacks the instruction, or it has not one result.
+    /// If the base lacks the instruction, or the instruction has no result or several.
     pub fn value(&mut self, inst: Inst, bits: u64) {
         let result: Option<Value> = self.base.inst(inst).result();
         assert!(result.is_some(), "{inst} has not one result");
