@@ -70,7 +70,7 @@ impl OwnCounts {
     /// suggested as an assumption, if that pays.
     ///
     /// # Panics
-    /// If the base lacks the instruction, or it has not one result.
+    /// If the base lacks the instruction, or the instruction has no result or several.
     pub fn value(&mut self, inst: Inst, bits: u64) {
         let result: Option<Value> = self.base.inst(inst).result();
         assert!(result.is_some(), "{inst} has not one result");
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn own_counts_are_a_profile() {
-        let text = "memory @mem 1\ntable @t funcref 1\nfunc @g(%x: i32) {\nentry:\n  return\n}\n\
+        let text = "memory @mem 1\ntable @t 4\nfunc @g(%x: i32) {\nentry:\n  return\n}\n\
                     func @f(%x: i32, %y: i32) {\nentry:\n  %a = load.i32 @mem[%x]\n  \
-                    %b = load.i32 @mem[%y]\n  call_indirect @t (i32) [%y](%a)\n  \
+                    %b = load.i32 @mem[%y]\n  call_indirect @t (i32) -> () [%y](%a)\n  \
                     br_if %b, one, two\none:\n  return\ntwo:\n  return\n}";
         let module = parse_module(text).unwrap_or_else(|errors| panic!("{errors:?}"));
         let (callee, (_, base)) =
