@@ -1,7 +1,7 @@
 //! Judges and measures the back end.
 //!
 //!     osier-ebpf tests             the tests of the runtime itself, over this back end
-//!     osier-ebpf random SEED N     random programs in every mode, against the runtime's interpreter
+//!     osier-ebpf random SEED N     random programs in every mode, against the runtime's own
 //!     osier-ebpf table [slow]      the table of the README
 
 use osier_ebpf::{bench, fuzz, kernels, theirs};

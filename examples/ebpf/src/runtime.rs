@@ -7,7 +7,7 @@
 use crate::interpreter::{Fault, Interpreter, Profile, Registers, Space, text};
 use crate::memory::sizes;
 use crate::program::{Op, Program, op};
-use crate::translate::{BOUNDS, Shape, Translated, registers, translate};
+use crate::translate::{BOUNDS, IN_FRONT, Shape, Translated, registers, translate};
 use osier::driver::{NoObserver, Vigilance};
 use osier::inlining::PassPlan;
 use osier::interp::{HostError, Limits, Options, Outcome};
@@ -179,7 +179,7 @@ impl Native {
         let base = self.base(func);
         let program = &self.host.program;
         let mut found = Vec::new();
-        for (at, state) in states.iter() {
+        for (at, state) in states.iter().filter(|(_, state)| state.function != IN_FRONT) {
             let pc = state.pc as usize;
             let block = base.inst_block(at.inst());
             match op(program.insns[pc].opc) {
@@ -312,7 +312,10 @@ impl Native {
                 return Ok(None);
             }
             let states = Arc::clone(&host.states[&main]);
-            let Some((at, state)) = states.iter().find(|(_, state)| state.pc == pc as u32) else {
+            let Some((at, state)) = states
+                .iter()
+                .find(|(_, state)| state.pc == pc as u32 && state.function != IN_FRONT)
+            else {
                 return Ok(None);
             };
             let mut bounds = host.bounds.clone();

@@ -19,6 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// numbers of places that [`places`] gives.
 pub const BOUNDS: u32 = 16;
 
+/// The function of a state in front of a jump to its instruction. A run may leave there; but a loop
+/// is not entered in front of it, where its registers may have their first contents.
+pub const IN_FRONT: u32 = u32::MAX;
+
 /// The choices of a translation.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Shape {
@@ -197,6 +201,8 @@ impl<'a> Translation<'a> {
         for pc in self.callable.body.iter().copied() {
             if let Some(block) = self.blocks.get(&pc).copied() {
                 if self.builder.current().is_some() {
+                    // The exit of an assumption in front may land at this jump.
+                    self.note(pc, IN_FRONT);
                     self.builder.jump(block, &[]);
                 }
                 self.builder.place_block(block);
@@ -206,13 +212,14 @@ impl<'a> Translation<'a> {
                 // Behind an instruction that ends every run.
                 continue;
             }
-            self.note(pc);
+            self.note(pc, self.entry as u32);
             self.instruction(pc, &insns[pc]);
             // The next instruction of the body may not be the next one of the program.
             let next = successors(insns, pc);
             if self.builder.current().is_some()
                 && !self.callable.body.range(pc + 1..).next().is_some_and(|n| *n == next[0])
             {
+                self.note(next[0], IN_FRONT);
                 self.builder.jump(self.blocks[&next[0]], &[]);
             }
         }
@@ -227,7 +234,7 @@ impl<'a> Translation<'a> {
 
     /// Notes where an interpreter would continue, and the live registers there; at the header of a
     /// loop also the bounds, since native code is entered with them.
-    fn note(&mut self, pc: usize) {
+    fn note(&mut self, pc: usize, function: u32) {
         if !self.shape.states {
             return;
         }
@@ -242,7 +249,7 @@ impl<'a> Translation<'a> {
             (false, depth) => usize::from(depth.is_some()),
         };
         slots.extend((BOUNDS..).zip(&self.bounds[..named]).map(|(slot, value)| (slot, *value)));
-        self.builder.frame_state(FrameState::of_values(self.entry as u32, pc as u32, slots));
+        self.builder.frame_state(FrameState::of_values(function, pc as u32, slots));
     }
 
     pub(crate) fn trap(&mut self, pc: usize) -> Block {

@@ -167,11 +167,15 @@ fn starts_function(cursor: &Cursor<'_>) -> bool {
         && matches!(ahead.next(), Ok(Token::Entity(_)))
 }
 
-/// Whether the line is a label. No instruction has `(` or `:` after its first word.
+/// Whether the line is a label. No instruction has `(`, `:` or `cold:` after its first word.
 fn starts_label(cursor: &Cursor<'_>) -> bool {
     let mut ahead = cursor.clone();
     matches!(ahead.next(), Ok(Token::Word(_) | Token::Quoted(_)))
-        && matches!(ahead.next(), Ok(Token::Punct('(' | ':')))
+        && match ahead.next() {
+            Ok(Token::Punct('(' | ':')) => true,
+            Ok(Token::Word("cold")) => matches!(ahead.next(), Ok(Token::Punct(':'))),
+            _ => false,
+        }
 }
 
 fn read_start<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextFault> {

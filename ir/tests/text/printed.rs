@@ -2,7 +2,9 @@
 
 use crate::text::random::random_module;
 use crate::text::{SAMPLE, check_any_text, parse};
-use osier_ir::text::{FunctionText, parse_module_with_lines, print_inst, print_module};
+use osier_ir::text::{
+    FunctionText, parse_module, parse_module_with_lines, print_inst, print_module,
+};
 use osier_ir::{
     Block, Func, Function, FunctionBuilder, Global, Imm, Inst, Memory, Module, Opcode, Signature,
     TrapKind, Type, Value,
@@ -247,4 +249,18 @@ block1:
 }
 ";
     assert_eq!(function.to_string(), text);
+}
+
+/// Marks of cold blocks stay, with parameters or without. A block may be named `cold`, and the
+/// entry takes no mark.
+#[test]
+fn cold_blocks_round_trip() {
+    let text = "func @f(%a: i32) {\nentry:\n  br_if %a, aside, cold(%a)\naside cold:\n  \
+                jump cold(%a)\ncold(%b: i32) cold:\n  return\n}\n";
+    let module = parse(text);
+    assert_eq!(print_module(&module), text);
+    let function = module.body(Func::from_u32(0)).expect("a body");
+    let marked = function.blocks().map(|block| function.is_cold(block));
+    assert_eq!(marked.collect::<Vec<bool>>(), [false, true, true]);
+    assert!(parse_module("func @f() {\nentry cold:\n  return\n}\n").is_err());
 }

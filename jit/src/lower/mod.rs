@@ -4,7 +4,8 @@
 //! need several instructions are in the modules below: [`value`] (operations on values),
 //! [`overflow`] (arithmetic that reports overflow), [`memory`] (accesses, globals), [`call`] (calls
 //! and helpers), [`cold`] (cold blocks and their calls), [`trap`] (branches to traps), [`osr`] (OSR
-//! points), [`ways`] (edges past blocks), and [`nan`] (floats that may hold a NaN that is not canonical).
+//! points), [`ways`] (edges past blocks), and [`nan`] (floats that may hold a NaN that is not
+//! canonical).
 //!
 //! Every instruction carries its id as source location. A trap thereby identifies the instruction
 //! that trapped.

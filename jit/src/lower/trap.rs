@@ -1,10 +1,10 @@
 //! Lowers branches to blocks that only trap.
 //!
 //! Example: a front end tests the bounds of each access, and branches to a block with `trap user3`
-//! where the test fails. Such a branch becomes a conditional trap, which ends no block of Cranelift.
-//! So a function with a thousand tests stays one block, and Cranelift drops a test that an earlier
-//! one decides. A branch to a block would be repeated: straight code with one test in three
-//! instructions took three times as long (`examples/ebpf`, *straight*).
+//! where the test fails. Such a branch becomes a conditional trap, which ends no block of
+//! Cranelift. So a function with a thousand tests stays one block, and Cranelift drops a test that
+//! an earlier one decides. A branch to a block would be repeated: straight code with one test in
+//! three instructions took three times as long (`examples/ebpf`, *straight*).
 
 use super::Lowering;
 use crate::config::Interruption;
