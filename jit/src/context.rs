@@ -2,8 +2,8 @@
 //! the state of the machine.
 //!
 //! The context is one block of memory: the words of flags, if the machine has signals; a
-//! [`Context`]; and one code address for each function of the module. Native code relies on the offsets. No other property of the layout is
-//! promised.
+//! [`Context`]; and one code address for each function of the module. Native code relies on the
+//! offsets. No other property of the layout is promised.
 
 use crate::sys::ExitFrame;
 use std::cell::Cell;

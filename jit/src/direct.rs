@@ -22,8 +22,9 @@ use std::sync::Arc;
 /// A function of the embedder for [`crate::Vm::bind`].
 ///
 /// It is a function of the C convention. It takes its data first, if it has any, then perhaps the
-/// first memory of the program ([`DirectMemory`]), and then the arguments of the import. It cannot fail: a function
-/// that may end the run, or that calls the program, belongs in [`crate::Embedder::call`].
+/// first memory of the program ([`DirectMemory`]), and then the arguments of the import. It cannot
+/// fail: a function that may end the run, or that calls the program, belongs in
+/// [`crate::Embedder::call`].
 ///
 /// Its effect is an upper bound on its actions. Passes read the declaration of the import
 /// ([`ir::module::FuncDecl::effect`]), which has to allow at least this effect. Checked runs test
@@ -40,8 +41,8 @@ pub struct DirectFunction {
     pub(crate) takes_memory: bool,
 }
 
-// SAFETY: the value holds addresses, which code alone uses. `new` and `with_memory` demand data that
-// threads may share, and `from_raw` the promise that each thread may make the calls.
+// SAFETY: the value holds addresses, which code alone uses. `new` and `with_memory` demand data
+// that threads may share, and `from_raw` the promise that each thread may make the calls.
 unsafe impl Send for DirectFunction {}
 // SAFETY: as for `Send`; nothing in the value changes.
 unsafe impl Sync for DirectFunction {}
@@ -106,9 +107,9 @@ impl DirectFunction {
     }
 
     /// A function at an address, `extern "C" fn(data, arguments..) -> result`, or without data
-    /// `extern "C" fn(arguments..) -> result`. Another compiler may have made it. It takes one argument for each parameter of `signature`: an integer of 32 or
-    /// 64 bits, a reference as an integer of 64 bits, or a float. It returns the result likewise,
-    /// or nothing.
+    /// `extern "C" fn(arguments..) -> result`. Another compiler may have made it. It takes one
+    /// argument for each parameter of `signature`: an integer of 32 or 64 bits, a reference as an
+    /// integer of 64 bits, or a float. It returns the result likewise, or nothing.
     ///
     /// # Safety
     /// For as long as a machine has the function ([`crate::Vm::bind`], [`crate::Vm::unbind`]):

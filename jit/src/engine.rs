@@ -348,8 +348,8 @@ impl Engine {
         })
     }
 
-    /// Compiles a stub or a shim, which uses so many words of the buffer: code without traps of instructions and without calls of
-    /// functions.
+    /// Compiles a stub or a shim, which uses so many words of the buffer: code without traps of
+    /// instructions and without calls of functions.
     fn compile_small(
         &self,
         func: Func,

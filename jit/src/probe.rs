@@ -8,7 +8,7 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
-use crate::version::{Continuation, Version, listed};
+use crate::version::{Continuation, InsertedPoints, Version, listed};
 use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Point, Value};
@@ -34,8 +34,7 @@ impl Engine {
     ///
     /// The target of the continuation is no version that calls may run: it stands for the landing
     /// point alone. Adopt it ([`crate::Vm::adopt`]) with one action, the place where control
-    /// continues. Building is linear in the part of the target that is reachable from the landing
-    /// point; Cranelift compiles the compensation code alone.
+    /// continues. Building is linear in the target; Cranelift compiles the compensation code alone.
     ///
     /// # Errors
     /// The errors of [`Engine::continuation`].
@@ -50,7 +49,8 @@ impl Engine {
         self.require_between(source, &entry, target)?;
         let at = entry.point();
         let name = format!("{function}.probe.{}", at.inst());
-        let cut = cut(target.rest(&name, source, entry)?, target);
+        let points = target.instrumented();
+        let cut = cut(target.rest(&name, source, entry, points.as_ref())?, points.as_ref());
         let cells: Arc<[Cell]> = Arc::from([Cell::new(Trigger::Armed, 0)]);
         let body = &cut.instrumented.function;
         let mut origins = listed(&cut.instrumented.origins, body.inst_bound());
@@ -110,7 +110,7 @@ impl Engine {
             counters: None,
             sites: None,
             bound: BoundFunctions::default(),
-            instrumented: None,
+            inserted: InsertedPoints::Nowhere,
             stubs,
             machine: Mutex::default(),
             callable: false,
@@ -118,14 +118,14 @@ impl Engine {
     }
 }
 
-/// Cuts a continuation off at its landing point.
-fn cut(made: resume::Continuation, target: &Version) -> Cut {
+/// Cuts a continuation into a version, with these points, off at its landing point.
+fn cut(made: resume::Continuation, points: Option<&Instrumented>) -> Cut {
     let function = &made.function;
     let entry = function.entry();
     // The landing point is the first instruction that is a copy: compensation code has no origins.
     let first = function.block_insts(entry).find(|inst| made.origins.inst(*inst).is_some());
     let at = Point::before(first.unwrap_or_else(|| function.terminator(entry)));
-    let of_version = |value: Value| match &target.instrumented {
+    let of_version = |value: Value| match points {
         None => value,
         Some(instrumented) => {
             instrumented.origins.value(value).expect("entries provide values of the version")
@@ -136,5 +136,9 @@ fn cut(made: resume::Continuation, target: &Version) -> Cut {
     let point = PointSpec { at, condition: Condition::Always, values: copies };
     let instrumented = instrument(function, &[point])
         .expect("jit: provided values are defined before the landing point");
-    Cut { instrumented, origins: target.origins_of(&made.origins, function.inst_bound()), values }
+    Cut {
+        instrumented,
+        origins: Version::origins_of(&made.origins, function.inst_bound(), points),
+        values,
+    }
 }

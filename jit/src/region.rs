@@ -6,7 +6,7 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::Cell;
-use crate::version::{Continuation, Version, has_points, listed};
+use crate::version::{Continuation, InsertedPoints, Version, has_points, listed};
 use check::CheckedEntry;
 use ir::{Func, Function, Inst, Module, Point};
 use resume::{Condition, PointSpec, instrument_for_entries};
@@ -113,7 +113,7 @@ impl Engine {
             counters: None,
             sites: None,
             bound: BoundFunctions::default(),
-            instrumented: Some(Box::new(instrumented)),
+            inserted: InsertedPoints::ForEntries,
             stubs,
             machine: Mutex::default(),
             callable: false,

@@ -15,7 +15,10 @@ use crate::vm::block::Current;
 use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Module, Opcode, Point, Value};
-use resume::{Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument};
+use resume::{
+    Condition, InstrumentError, Instrumented, Origins, PointSpec, instrument,
+    instrument_for_entries,
+};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -44,8 +47,8 @@ pub struct Version {
     pub(crate) sites: Option<Arc<InlinedSites>>,
     /// The functions that its code, and that of continuations into it, calls without a shim.
     pub(crate) bound: BoundFunctions,
-    /// The function with its OSR points inserted; `None` without points.
-    pub(crate) instrumented: Option<Box<Instrumented>>,
+    /// How its code has OSR points, for continuations into the version.
+    pub(crate) inserted: InsertedPoints,
     /// The stubs of the points; `None` without points.
     pub(crate) stubs: Option<PointStubs>,
     /// The machine that has adopted the version. Only versions with points or counters are claimed.
@@ -54,6 +57,17 @@ pub struct Version {
     /// Whether `code` is the code of the whole function. [`Engine::probe`] makes versions that
     /// stand for a landing point alone, and calls must not reach these.
     pub(crate) callable: bool,
+}
+
+/// How the code of a version has OSR points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InsertedPoints {
+    /// It has none, or continuations into the version have none.
+    Nowhere,
+    /// [`instrument`] has inserted them.
+    Everywhere,
+    /// [`instrument_for_entries`] has.
+    ForEntries,
 }
 
 /// The stubs that a version with OSR points needs.
@@ -218,6 +232,17 @@ impl Continuation {
 }
 
 impl Version {
+    /// The function with its OSR points; `None` without. Made anew, linear in the function: keeping
+    /// it would take as much memory as the function, and few versions get continuations.
+    pub(crate) fn instrumented(&self) -> Option<Instrumented> {
+        let made = match self.inserted {
+            InsertedPoints::Nowhere => return None,
+            InsertedPoints::Everywhere => instrument(&self.function, &self.points),
+            InsertedPoints::ForEntries => instrument_for_entries(&self.function, &self.points),
+        };
+        Some(made.expect("jit: the points were inserted when the version was made"))
+    }
+
     /// Builds the continuation of an entry into this version: the code reachable from the landing
     /// point, with the OSR points in it. The origins of the continuation refer to instructions of
     /// the code with points.
@@ -229,8 +254,9 @@ impl Version {
         name: &str,
         source: &Function,
         entry: CheckedEntry<'_>,
+        instrumented: Option<&Instrumented>,
     ) -> Result<resume::Continuation, ContinueError> {
-        let made = match &self.instrumented {
+        let made = match instrumented {
             None => resume::continuation(name, source, &[&self.function], entry),
             Some(instrumented) => {
                 resume::continuation_with_points(name, source, &self.function, instrumented, entry)
@@ -245,9 +271,13 @@ impl Version {
 
     /// Maps each instruction of the continuation's function to its original in the version without
     /// points. `None` if the instruction is no copy.
-    pub(crate) fn origins_of(&self, rest: &Origins, bound: usize) -> Box<[Option<Inst>]> {
+    pub(crate) fn origins_of(
+        rest: &Origins,
+        bound: usize,
+        instrumented: Option<&Instrumented>,
+    ) -> Box<[Option<Inst>]> {
         let mut origins = listed(rest, bound);
-        if let Some(instrumented) = &self.instrumented {
+        if let Some(instrumented) = instrumented {
             origins
                 .iter_mut()
                 // Two steps: from the continuation to the code with points, and from there to the
@@ -380,10 +410,10 @@ impl Engine {
             points => {
                 let what = |error: InstrumentError| error.to_string();
                 let made = instrument(function, points).map_err(what);
-                Some(Box::new(made.map_err(|what| CompileError::Point {
+                Some(made.map_err(|what| CompileError::Point {
                     function: function.name().to_owned(),
                     what,
-                })?))
+                })?)
             }
         };
         let origins =
@@ -422,7 +452,10 @@ impl Engine {
             counters,
             sites,
             bound,
-            instrumented,
+            inserted: match points {
+                [] => InsertedPoints::Nowhere,
+                _ => InsertedPoints::Everywhere,
+            },
             stubs,
             machine: Mutex::default(),
             callable: true,
@@ -458,8 +491,8 @@ impl Engine {
     }
 
     /// Compiles an accepted entry, from `source` into a compiled target version. Building is linear
-    /// in the part of the target version that is reachable from the landing point; the cost of
-    /// Cranelift comes on top.
+    /// in the part of the target version that is reachable from the landing point, or in all of it
+    /// if the target has OSR points; the cost of Cranelift comes on top.
     ///
     /// # Errors
     /// - [`ContinueError::OtherEngine`] if another engine compiled `target`.
@@ -476,8 +509,10 @@ impl Engine {
         self.require_between(source, &entry, target)?;
         let at = entry.point();
         let name = format!("{}.from.{}", source.name(), at.inst());
-        let made = target.rest(&name, source, entry)?;
-        let origins = target.origins_of(&made.origins, made.function.inst_bound());
+        let instrumented = target.instrumented();
+        let made = target.rest(&name, source, entry, instrumented.as_ref())?;
+        let bound = made.function.inst_bound();
+        let origins = Version::origins_of(&made.origins, bound, instrumented.as_ref());
         let function = made.function;
         let instructions = function.inst_count();
         let code = self

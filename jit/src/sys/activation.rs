@@ -80,7 +80,7 @@ pub(super) fn with_activation<R>(
 pub(super) fn with_current<R>(body: impl FnOnce(&Activation) -> R) -> Option<R> {
     let current = CURRENT.get();
     // SAFETY: the pointer is null, or `exchange` set it on this thread to an activation on a frame.
-    // `Pop`, or a second `exchange`, resets the pointer before that frame ends. All access goes through
-    // shared references and cells, so a signal handler may hold a second reference.
+    // `Pop`, or a second `exchange`, resets the pointer before that frame ends. All access goes
+    // through shared references and cells, so a signal handler may hold a second reference.
     unsafe { current.as_ref() }.map(body)
 }

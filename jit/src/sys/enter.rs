@@ -92,7 +92,7 @@ pub(crate) unsafe fn enter_in_place(
     values: &mut [u64],
 ) -> Result<(), NativeStop> {
     let words = values.as_mut_ptr();
-    // SAFETY: passed on to the caller.
+    // SAFETY: the contract of this function is that of `enter`.
     unsafe { enter(trampoline, context, code, words, words) }
 }
 

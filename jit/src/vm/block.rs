@@ -20,8 +20,8 @@ pub(crate) struct ContextBlock {
 // and addresses whose owners move together with the `Vm` that made the block.
 unsafe impl Send for ContextBlock {}
 // SAFETY: other threads than the thread of the `Vm` access the block through `Current` alone, which
-// accesses only the atomics in `signals` and the words of flags. The cells of the context, and the words
-// behind it, belong to the thread that runs the `Vm`.
+// accesses only the atomics in `signals` and the words of flags. The cells of the context, and the
+// words behind it, belong to the thread that runs the `Vm`.
 unsafe impl Sync for ContextBlock {}
 
 impl ContextBlock {

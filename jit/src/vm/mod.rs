@@ -440,8 +440,9 @@ impl Vm {
     /// Costs one small compilation, and is linear in the pieces of code.
     ///
     /// # Errors
-    /// If the function is not imported, code of the machine calls the previous one at its address, its signature differs or has types that a direct function
-    /// cannot take, or the code cannot be compiled.
+    /// If the function is not imported, code of the machine calls the previous one at its address,
+    /// its signature differs or has types that a direct function cannot take, or the code cannot be
+    /// compiled.
     pub fn bind(&mut self, func: Func, function: &DirectFunction) -> Result<(), BindError> {
         self.state.bind(func, function)
     }

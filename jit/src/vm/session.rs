@@ -19,6 +19,7 @@ use cranelift_entity::EntityRef;
 use interp::{Machine, Outcome};
 use ir::Func;
 use std::fmt;
+use std::mem;
 use std::ptr;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ impl fmt::Debug for Session<'_> {
 }
 
 impl Vm {
-    /// Makes a handle for calls of a function in sessions, like `vm.entry::<(u64, u64), u64>(func)`.
+    /// Makes a handle for calls of a function in sessions: `vm.entry::<(u64, u64), u64>(func)`.
     /// Arguments and result have the types of the signature: 32 or 64 bits, with either signedness.
     /// The first handle of a signature costs a small compilation.
     ///
@@ -99,9 +100,9 @@ impl Vm {
         embedder: &mut dyn Embedder,
         body: impl FnOnce(&mut Session<'_>) -> T,
     ) -> Result<T, RunError> {
-        // SAFETY: `hosted` drops the run, and this function borrows the embedder longer.
+        // SAFETY: the run ends in `hosted`, while this function borrows the embedder.
         let run = unsafe { HostedRun::of_embedder(embedder) };
-        // SAFETY: the borrow with which the run was made outlasts this call of `hosted`.
+        // SAFETY: `embedder`, with which the run was made, is borrowed until this function returns.
         match unsafe { self.state.hosted(run, |access| begin(access, body)) } {
             Ok(result) => Ok(result),
             Err(RunStop::Failed(error)) => Err(error),
@@ -165,14 +166,16 @@ impl Session<'_> {
         let function = entry.func.index() as u64;
         let context = self.context;
         let returned = self.activation.within(|| {
-            // SAFETY: `typed_entry` made the trampoline for these types and for the machine of this
-            // session, whose functions keep their signatures. The activation is for the context,
-            // and is now the innermost one of this thread: a session cannot be sent. The word of
-            // the function in the context leads to its installed version or to a stub
+            // SAFETY: `typed_entry` made the trampoline for these types, so `build_typed` gave it
+            // this type. Calls in this closure are right: the trampoline belongs to the machine of
+            // this session, whose functions keep their signatures. The activation is for the
+            // context, and is now the innermost one of this thread: a session cannot be sent. The
+            // word of the function in the context leads to its installed version or to a stub
             // (`VmState::point_at_current`), of the function's signature; the table keeps the code
             // as `native::enter` says. No reference to the state is alive. Helpers run inside
             // `guard`, so they never unwind.
-            unsafe { args.enter::<R>(entry.trampoline, context, function) }
+            let code = unsafe { mem::transmute_copy::<_, P::Code<R>>(&entry.trampoline) };
+            args.apply::<R>(code, context, function)
         });
         let (status, result) = <R as sealed::Result>::split(returned);
         if status != RETURNED {

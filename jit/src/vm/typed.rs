@@ -86,22 +86,21 @@ pub trait EntryArgs: sealed::Args {}
 pub trait EntryResult: DirectResult + sealed::Result {}
 
 pub(super) mod sealed {
-    use super::super::typed::ErasedTrampoline;
     use ir::Type;
 
-    /// Calls a trampoline with these arguments.
+    /// The arguments of a typed trampoline.
     pub trait Args {
         /// The types in the IR.
         const TYPES: &'static [Type];
 
-        /// # Safety
-        /// `trampoline` is a typed trampoline for parameters of these types and the result `R`. The
-        /// contract of [`crate::sys::enter::enter`] holds for the entry into the code to which the
-        /// context leads for this function. The innermost activation of this thread is for the
-        /// context.
-        unsafe fn enter<R: Result>(
+        /// The type of typed trampolines for these arguments and the result `R`. Whoever makes a
+        /// value of it promises that a call is right.
+        type Code<R: Result>: Copy;
+
+        /// Calls a trampoline with these arguments.
+        fn apply<R: Result>(
             self,
-            trampoline: ErasedTrampoline,
+            code: Self::Code<R>,
             context: *mut u8,
             function: u64,
         ) -> R::Returned;
@@ -174,25 +173,19 @@ macro_rules! arguments {
         impl<$($arg: DirectValue),*> sealed::Args for ($($arg,)*) {
             const TYPES: &'static [ir::Type] = &[$($arg::TYPE),*];
 
+            type Code<R: sealed::Result> =
+                extern "C" fn(*mut u8, u64, $($arg),*) -> R::Returned;
+
             #[inline]
             #[allow(non_snake_case, reason = "the arguments have the names of their types")]
-            unsafe fn enter<R: sealed::Result>(
+            fn apply<R: sealed::Result>(
                 self,
-                trampoline: ErasedTrampoline,
+                code: Self::Code<R>,
                 context: *mut u8,
                 function: u64,
             ) -> R::Returned {
                 let ($($arg,)*) = self;
-                // SAFETY: the caller guarantees a trampoline for these types, and
-                // `trampoline::build_typed` gives it this type.
-                let trampoline = unsafe {
-                    std::mem::transmute::<
-                        ErasedTrampoline,
-                        unsafe extern "C" fn(*mut u8, u64, $($arg),*) -> R::Returned,
-                    >(trampoline)
-                };
-                // SAFETY: passed on to the caller.
-                unsafe { trampoline(context, function, $($arg),*) }
+                code(context, function, $($arg),*)
             }
         }
         impl<$($arg: DirectValue),*> EntryArgs for ($($arg,)*) {}

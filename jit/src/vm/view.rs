@@ -13,9 +13,6 @@ use interp::Machine;
 use ir::{Func, Memory, Module, Table};
 use std::sync::Arc;
 
-/// The words of the buffer of a new machine.
-const LEAST_BUFFER: usize = 64;
-
 /// The context of a machine, and all data at its addresses. Memories, tables and globals belong to
 /// the machine of the interpreter.
 pub(super) struct NativeView {
@@ -23,7 +20,7 @@ pub(super) struct NativeView {
     /// The current block, for threads that end runs from outside.
     interrupts: Current,
     /// The words through which values cross. As many as the machine's code needs, and the values
-    /// that Rust writes: a machine of a small program has few.
+    /// that Rust writes: often none.
     pub(super) buffer: Box<[u64]>,
     /// The address ranges of the guarded memories. A fault at another address is not a trap of the
     /// program.
@@ -51,7 +48,7 @@ impl NativeView {
         NativeView {
             interrupts: Current::new(Arc::clone(&block)),
             block,
-            buffer: vec![0; LEAST_BUFFER].into(),
+            buffer: [].into(),
             guarded,
             memories: [].into(),
             tables: [].into(),
