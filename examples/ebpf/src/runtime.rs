@@ -179,7 +179,7 @@ impl Native {
         let base = self.base(func);
         let program = &self.host.program;
         let mut found = Vec::new();
-        for (at, state) in states.iter().filter(|(_, state)| state.function != IN_FRONT) {
+        for (at, state) in states.noted().filter(|(_, state)| state.function != IN_FRONT) {
             let pc = state.pc as usize;
             let block = base.inst_block(at.inst());
             match op(program.insns[pc].opc) {
