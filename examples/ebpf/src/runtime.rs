@@ -313,7 +313,7 @@ impl Native {
             }
             let states = Arc::clone(&host.states[&main]);
             let Some((at, state)) = states
-                .iter()
+                .noted()
                 .find(|(_, state)| state.pc == pc as u32 && state.function != IN_FRONT)
             else {
                 return Ok(None);
