@@ -8,6 +8,7 @@ use interp::Outcome;
 use ir::Func;
 
 #[cold]
+#[expect(clippy::boxed_local, reason = "the caller has a box, and stays short without the move")]
 fn ended(stop: Box<RunStop>) -> Result<Outcome, RunError> {
     match *stop {
         RunStop::Outcome(outcome) => Ok(outcome),
