@@ -60,7 +60,7 @@ fn program() -> Result<Arc<Module>, Box<dyn Error>> {
     }
     let mixed = builder.op(Opcode::Xor, Type::I64, &[sum, p]);
     builder.ret(&[mixed]);
-    let body = builder.finish().map_err(|error| error.to_string())?;
+    let body = builder.finish().map_err(|error| error.to_string())?.function;
     let mut module = Module::new();
     let sig = module.sig(&signature);
     let decl = FuncDecl { name: "f".to_owned(), sig, import: None, effect: Default::default() };
