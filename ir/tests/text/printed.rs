@@ -220,7 +220,7 @@ fn lines_of_instructions_are_known() {
 /// entry takes no mark.
 #[test]
 fn cold_blocks_round_trip() {
-    let text = "func @f(%a: i32) {\nentry:\n  br_if %a, aside, cold(%a)\naside cold:\n  \
+    let text = "func @f(%a: i32) -> () {\nentry:\n  br_if %a, aside, cold(%a)\naside cold:\n  \
                 jump cold(%a)\ncold(%b: i32) cold:\n  return\n}\n";
     let module = parse(text);
     assert_eq!(print_module(&module), text);
