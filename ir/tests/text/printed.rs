@@ -255,7 +255,7 @@ block1:
 /// entry takes no mark.
 #[test]
 fn cold_blocks_round_trip() {
-    let text = "func @f(%a: i32) {\nentry:\n  br_if %a, aside, cold(%a)\naside cold:\n  \
+    let text = "func @f(%a: i32) -> () {\nentry:\n  br_if %a, aside, cold(%a)\naside cold:\n  \
                 jump cold(%a)\ncold(%b: i32) cold:\n  return\n}\n";
     let module = parse(text);
     assert_eq!(print_module(&module), text);
