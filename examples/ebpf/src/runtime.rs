@@ -11,10 +11,12 @@ use crate::translate::{BOUNDS, IN_FRONT, Shape, Translated, registers, translate
 use osier::driver::{NoObserver, Vigilance};
 use osier::inlining::PassPlan;
 use osier::interp::{HostError, Limits, Options, Outcome};
-use osier::ir::{DeclaredEffect, FrameStates, Func, Function, Opcode, Point, TrapKind, Type};
+use osier::ir::{
+    DeclaredEffect, FrameStates, Func, Function, Opcode, Point, Signature, TrapKind, Type,
+};
 use osier::jit::{
-    CallbackEnd, Config, DeoptFrame, DirectFunction, Embedder, Engine, Entered, HotLoop, Slot,
-    VersionSpec, Vm,
+    CallbackEnd, Config, DeoptFrame, DirectFunction, Embedder, Engine, Entered, HotLoop, Session,
+    SessionEnd, Slot, TypedEntry, VersionSpec, Vm,
 };
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
@@ -44,12 +46,35 @@ pub struct Native {
     vm: Vm,
     host: Runner,
     main: Func,
+    entry: Option<MainEntry>,
     shape: Shape,
     stack: Box<[u64]>,
     enters: bool,
     args: Vec<u64>,
     /// The assumptions made, and those dropped for want of an exit.
     pub assumed: (usize, usize),
+}
+
+/// The typed entry of a program. A program with more arguments runs by [`Vm::run`].
+#[derive(Clone, Debug)]
+enum MainEntry {
+    Five(TypedEntry<(u64, u64, u64, u64, u64), u64>),
+    Six(TypedEntry<(u64, u64, u64, u64, u64, u64), u64>),
+}
+
+impl MainEntry {
+    fn of(vm: &mut Vm, main: Func) -> Option<MainEntry> {
+        let five = vm.entry(main).map(MainEntry::Five);
+        five.or_else(|_| vm.entry(main).map(MainEntry::Six)).ok()
+    }
+
+    fn call(&self, session: &mut Session<'_>, args: &[u64]) -> Result<u64, Box<SessionEnd>> {
+        match (self, args) {
+            (MainEntry::Five(entry), &[a, b, c, d, e]) => session.call(entry, (a, b, c, d, e)),
+            (MainEntry::Six(entry), &[a, b, c, d, e, f]) => session.call(entry, (a, b, c, d, e, f)),
+            _ => panic!("the entry was made for the signature"),
+        }
+    }
 }
 
 /// What the embedder of a run knows.
@@ -64,10 +89,6 @@ struct Runner {
     fault: Option<Fault>,
     exits: u64,
     entries: u64,
-}
-
-extern "C" fn helper(function: &ebpf::Helper, a: u64, b: u64, c: u64, d: u64, e: u64) -> u64 {
-    function(a, b, c, d, e)
 }
 
 extern "C" fn more(ranges: &Vec<Range<u64>>, at: u64, _bytes: u64) -> u64 {
@@ -100,8 +121,12 @@ impl Native {
         let vm = unsafe { Vm::with_host_memory(&engine, &module, limits, Options::default()) };
         let mut vm = vm.map_err(|error| error.to_string())?;
         for (number, func) in imports {
-            let code = helper as extern "C" fn(&ebpf::Helper, u64, u64, u64, u64, u64) -> u64;
-            let bound = DirectFunction::new(Arc::new(helpers[&number]), code, DeclaredEffect::Any);
+            let code = helpers[&number] as *const ();
+            let signature = Signature::new(&[Type::I64; 5], &[Type::I64]);
+            // SAFETY: a helper is a function of five words with one result. The runtime's own
+            // compilers call it by the convention of C, too.
+            let bound =
+                unsafe { DirectFunction::from_raw(code, None, signature, DeclaredEffect::Any) };
             vm.bind(func, &bound).map_err(|error| error.to_string())?;
         }
         if let Some(func) = import {
@@ -124,8 +149,12 @@ impl Native {
         let stack = vec![0; ebpf::STACK_SIZE / 8].into();
         let enters = matches!(mode, Mode::Entering(_));
         let (main, args) = (funcs[&0], Vec::new());
-        let mut made = Native { vm, host, main, shape, stack, enters, args, assumed: (0, 0) };
+        let (entry, assumed) = (None, (0, 0));
+        let mut made = Native { vm, host, main, entry, shape, stack, enters, args, assumed };
         made.compile(mode)?;
+        if !matches!(mode, Mode::Interpreted) {
+            made.entry = MainEntry::of(&mut made.vm, main);
+        }
         Ok(made)
     }
 
@@ -151,7 +180,7 @@ impl Native {
         let made = plan.optimize(&module, Vigilance::Off, &mut NoObserver);
         let versions: Vec<_> = made.module.defined().collect();
         for (func, function) in versions {
-            let spec = VersionSpec::default();
+            let spec = VersionSpec::default().calling(&self.vm.bound());
             let spec = match made.sites.get(&func) {
                 Some(sites) => spec.with_sites(Arc::clone(sites)),
                 None => spec,
@@ -257,6 +286,39 @@ impl Native {
         unsafe { self.run_at(region(packet), region(buffer)) }
     }
 
+    /// Runs the program several times on a packet, in one session, and returns the last result.
+    ///
+    /// # Errors
+    /// As [`Native::run`]; the first fault ends all.
+    pub fn run_often(&mut self, packet: &mut [u8], count: u32) -> Result<u64, String> {
+        if self.entry.is_none() || self.enters {
+            return (0..count).try_fold(0, |_, _| self.run(packet, &mut []));
+        }
+        let region = (packet.as_mut_ptr().expose_provenance() as u64, packet.len() as u64);
+        self.begin(region, (0, 0));
+        let (stack, uses_stack) = (&mut self.stack, self.host.program.uses_stack);
+        let (entry, args) = (&self.entry, &self.args);
+        let ended = self.vm.session(&mut self.host, |session| {
+            (0..count).try_fold(0, |_, _| {
+                if uses_stack {
+                    stack.fill(0);
+                }
+                entry.iter().try_fold(0, |_, entry| entry.call(session, args))
+            })
+        });
+        match ended.map_err(|error| error.to_string())? {
+            Ok(result) => Ok(result),
+            Err(end) => match *end {
+                SessionEnd::Outcome(outcome) => self.ended(outcome),
+                other => Err(other.to_string()),
+            },
+        }
+    }
+
+    fn ended(&mut self, outcome: Outcome) -> Result<u64, String> {
+        self.host.result(outcome).map_err(|fault| self.host.text(&fault))
+    }
+
     /// As [`Native::run`], with addresses and lengths.
     ///
     /// # Errors
@@ -265,10 +327,21 @@ impl Native {
     /// # Safety
     /// The bytes are the program's for the run: to read, and to write if the program does.
     pub unsafe fn run_at(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> Result<u64, String> {
-        let stack = self.stack.as_mut_ptr().expose_provenance() as u64;
         if self.host.program.uses_stack {
             self.stack.fill(0);
         }
+        let (first, stack) = self.begin(packet, buffer);
+        if self.enters {
+            return self.enter(first, stack);
+        }
+        let outcome = self.vm.run(self.main, &self.args, &mut self.host);
+        let outcome = outcome.map_err(|error| error.to_string())?;
+        self.ended(outcome)
+    }
+
+    /// Computes the arguments of a run. Returns the program's first register and its stack.
+    fn begin(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> (u64, u64) {
+        let stack = self.stack.as_mut_ptr().expose_provenance() as u64;
         let host = &mut self.host;
         host.space.regions = [packet, buffer, (stack, ebpf::STACK_SIZE as u64)];
         let bounds = &mut host.bounds;
@@ -286,15 +359,10 @@ impl Native {
             (_, 1..) => packet.0,
             _ => 0,
         };
-        if self.enters {
-            return self.enter(first, stack);
-        }
         self.args.clear();
         self.args.extend_from_slice(&self.host.bounds);
         self.args.extend([first, 0]);
-        let outcome = self.vm.run(self.main, &self.args, &mut self.host);
-        let outcome = outcome.map_err(|error| error.to_string())?;
-        self.host.result(outcome).map_err(|fault| self.host.text(&fault))
+        (first, stack)
     }
 
     /// Runs by the interpreter, and asks for native code at jumps back.
