@@ -321,7 +321,8 @@ impl Count {
         let mut tree = VersionTree::new(base.clone());
         tree.arm_states(VersionTree::BASE, &states).expect("they fit");
         let pipeline = Pipeline::default();
-        let plan = Plan::new(&assume, &pipeline);
+        // No right guess is refused because no register has its value.
+        let plan = Plan { states: Some(&states), ..Plan::new(&assume, &pipeline) };
         let made = speculate(&module, &mut tree, VersionTree::BASE, &plan).expect("they fit");
         self.guesses += assume.len();
         self.settled += made.settled.len();
