@@ -208,6 +208,40 @@ fn calls_in_cold_blocks_have_a_convention_of_their_own() {
     }
 }
 
+/// `@many` has so many parameters that a stub would probe the stack in a loop. `@main` calls it from
+/// a cold block, with more values live across the call than registers.
+#[test]
+fn a_call_with_very_many_arguments_keeps_all_values() {
+    let params: Vec<String> = (0..2600).map(|at| format!("%p{at}: i64")).collect();
+    let args: Vec<String> = (0..2600).map(|at| format!("%v{}", at % 20)).collect();
+    let (mut values, mut sums) = (String::new(), String::new());
+    for at in 1..20 {
+        let before = at - 1;
+        values += &format!("  %m{at} = mul.i64 %v{before}, %a\n  %v{at} = add.i64 %m{at}, %v0\n");
+        sums += &format!("  %s{at} = xor.i64 %s{before}, %v{at}\n");
+    }
+    let text = format!(
+        "func @many({}) -> i64 {{\nentry:\n  %s = sub.i64 %p7, %p2599\n  return %s\n}}\n\
+         func @main(%a: i64, %n: i32) -> i64 {{\nentry:\n  %v0 = add.i64 %a, %a\n{values}  \
+         br_if %n, aside, on(%a)\naside cold:\n  %r = call @many({})\n  jump on(%r)\n\
+         on(%s0: i64):\n{sums}  return %s19\n}}\n",
+        params.join(", "),
+        args.join(", ")
+    );
+    let module = Arc::new(parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0])));
+    let func = module.lookup("main").expect("it is there");
+    for setting in settings() {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        for args in [[3, 0], [3, 1], [u64::MAX / 5, 1]] {
+            twins
+                .call(func, &args, [&mut NoHost, &mut NoHost])
+                .unwrap_or_else(|what| panic!("{args:?}: {what}"));
+        }
+    }
+}
+
 /// A host that answers small numbers, and traps otherwise.
 struct Picky;
 
