@@ -8,6 +8,7 @@ use interp::Outcome;
 use ir::Func;
 
 #[cold]
+#[expect(clippy::boxed_local, reason = "the ends of runs come boxed (`native::enter`)")]
 fn ended(stop: Box<RunStop>) -> Result<Outcome, RunError> {
     match *stop {
         RunStop::Outcome(outcome) => Ok(outcome),
