@@ -115,8 +115,8 @@ impl FrameState {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FrameStates {
     at: BTreeMap<Point, FrameState>,
-    /// The points to which the builder has repeated a state.
-    repeated: BTreeSet<Point>,
+    /// The points to which the builder has repeated a state, each with the point of that state.
+    repeated: BTreeMap<Point, Point>,
 }
 
 /// The reason why frame states do not fit a function.
@@ -202,9 +202,14 @@ impl FrameStates {
         states
     }
 
-    /// Sets the state at a point.
+    /// Sets the state at a point. Drops the states that the builder has repeated from there, since
+    /// they would lead to the former state (`a_new_state_drops_the_repeats_of_the_former`). Cost:
+    /// linear in the repeated states.
     pub fn set(&mut self, point: Point, state: FrameState) {
         self.repeated.remove(&point);
+        for (copy, _) in self.repeated.extract_if(.., |_, of| *of == point) {
+            self.at.remove(&copy);
+        }
         self.at.insert(point, state);
     }
 
@@ -216,7 +221,9 @@ impl FrameStates {
         let has_state = |block: &Block| self.at.contains_key(&first_point(function, *block));
         let mut work: Vec<Block> = function.blocks().filter(has_state).collect();
         while let Some(block) = work.pop() {
-            let Some(state) = self.get(first_point(function, block)).cloned() else { continue };
+            let first = first_point(function, block);
+            let Some(state) = self.get(first).cloned() else { continue };
+            let of = self.repeated.get(&first).copied().unwrap_or(first);
             let jumps = function.predecessors(block).iter().map(|edge| edge.inst);
             for jump in jumps.filter(|inst| function.inst(*inst).opcode == Opcode::Jump) {
                 let point = Point::before(jump);
@@ -224,7 +231,7 @@ impl FrameStates {
                     continue;
                 }
                 self.at.insert(point, state.map(&mut |content| in_front(function, jump, content)));
-                self.repeated.insert(point);
+                self.repeated.insert(point, of);
                 if function.prev_inst(jump).is_none() {
                     work.push(function.inst_block(jump));
                 }
@@ -246,16 +253,23 @@ impl FrameStates {
     /// has repeated in front of jumps. One bytecode has one of them, unless the front end notes it
     /// twice.
     pub fn noted(&self) -> impl Iterator<Item = (Point, &FrameState)> {
-        self.iter().filter(|(point, _)| !self.repeated.contains(point))
+        self.iter().filter(|(point, _)| !self.repeated.contains_key(point))
     }
 
-    /// Each instruction of a function with the last state in front of it in its block. Instructions
-    /// in front of the first state of their block are left out. Linear in the instructions.
+    /// The state that the front end has noted at a point.
+    fn noted_at(&self, point: Point) -> Option<&FrameState> {
+        self.get(point).filter(|_| !self.repeated.contains_key(&point))
+    }
+
+    /// Each instruction of a function with the last noted state in front of it in its block.
+    /// Instructions in front of the first such state of their block are left out. A repeated state
+    /// does not count: the jump behind it belongs to the bytecode in front of it
+    /// (`a_jump_belongs_to_the_bytecode_in_front_of_it`). Linear in the instructions.
     pub fn by_inst(&self, function: &Function) -> impl Iterator<Item = (Inst, &FrameState)> {
         function.blocks().flat_map(move |block| {
             let mut last = None;
             let with_last = move |inst| {
-                last = self.get(Point::before(inst)).or(last);
+                last = self.noted_at(Point::before(inst)).or(last);
                 last.map(|state| (inst, state))
             };
             function.block_insts(block).filter_map(with_last).collect::<Vec<_>>()
@@ -284,23 +298,29 @@ impl FrameStates {
         state.locals.iter().find(|local| local.slot == slot).map(|local| local.content)
     }
 
-    /// The point of the state that covers a point, if the value is available at the state and none
-    /// of its slots has it. Then a guess about the value, at the point, is about no register: often
-    /// it is the value that a register had before. `None` for the results of instructions between
-    /// the state and the point, for values that a slot has, and without a covering state. Cost: as
+    /// The point of the last noted state in front of a point in its block, or at it, if the value is
+    /// available at the state, and neither that state nor a repeated one behind it names the value.
+    /// Then a guess about the value, at the point, is about no register: often it is the value that
+    /// a register had before. `None` for the results of instructions between the state and the
+    /// point, for values that a slot has, and without a noted state. Cost: as
     /// [`FrameStates::covering`].
     ///
     /// # Panics
     /// If the function has no such point or value.
     pub fn not_named(&self, function: &Function, at: Point, value: Value) -> Option<Point> {
-        let (point, state) = self.covering(function, at)?;
+        let is_named = |state: &FrameState| state.all_values().any(|named| named == value);
+        let (_, covering) = self.covering(function, at)?;
+        let before = std::iter::successors(Some(at.inst()), |inst| function.prev_inst(*inst));
+        // A jump repeats a state behind the results of the bytecode in front of it, which that
+        // state need not name (`a_guess_at_a_jump_is_about_its_bytecode`).
+        let mut noted = before.map(Point::before);
+        let (point, state) = noted.find_map(|point| Some((point, self.noted_at(point)?)))?;
         let block = function.inst_block(at.inst());
         // The value is available at `at`, so in its block it is defined in front of `at`.
         let is_behind = function.defining_inst(value).is_some_and(|def| {
             function.inst_block(def) == block && !function.stands_before(def, point.inst())
         });
-        let is_named = state.all_values().any(|named| named == value);
-        (!is_behind && !is_named).then_some(point)
+        (!is_behind && !is_named(state) && !is_named(covering)).then_some(point)
     }
 
     /// The number of points with a state.

@@ -413,7 +413,8 @@ impl Function {
     }
 
     /// Whether two versions are the same: equal blocks in equal order, with equal instructions and
-    /// equal ids. Names do not count, because they only affect printing.
+    /// equal ids, and equal marks of cold blocks. Names do not count, because they only affect
+    /// printing.
     ///
     /// # Errors
     /// A sentence that names the first difference found.
@@ -427,6 +428,9 @@ impl Function {
         for block in self.blocks() {
             if self.block_params(block) != other.block_params(block) {
                 return Err(format!("the parameters of {block} differ"));
+            }
+            if self.is_cold(block) != other.is_cold(block) {
+                return Err(format!("{block} is marked as cold in one version only"));
             }
             if !self.block_insts(block).eq(other.block_insts(block)) {
                 return Err(format!("the instruction lists of {block} differ"));

@@ -215,7 +215,13 @@ impl Function {
 
     /// Moves every instruction of `from` to the end of `to`, and drops `from`. The block `from` has
     /// no parameters, and the terminator of `to` was just removed.
+    ///
+    /// Control went from `to` to `from` alone and nowhere else, so the mark of either is true of
+    /// both. The entry block takes none (`a_merged_block_keeps_the_mark`).
     pub(crate) fn splice_block(&mut self, to: Block, from: Block) {
+        if self.cold.contains(&from) && to != self.entry() {
+            self.cold.insert(to);
+        }
         let insts: SmallVec<[Inst; 16]> = self.block_insts(from).collect();
         for inst in insts {
             self.unlink(inst);

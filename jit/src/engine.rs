@@ -273,9 +273,11 @@ impl Engine {
     ///
     /// # Panics
     /// If the function is not well-formed, or takes or passes more values at once than Cranelift
-    /// permits ([`CompileError::TooManyValues`]). This function checks neither.
+    /// permits ([`CompileError::TooManyValues`]). This function checks neither. If a stub for calls
+    /// in cold blocks cannot be compiled.
     pub fn clif(&self, module: &Module, function: &Function) -> String {
         let mut made = clif::Function::new();
+        let cold = self.cold_stubs(module, function).expect("jit: the stubs can be compiled");
         let unit = Unit {
             module,
             function,
@@ -284,7 +286,7 @@ impl Engine {
             cells: &[],
             counting: None,
             checks_stack: !is_short_leaf(function),
-            cold: &[],
+            cold: &cold,
             bound: &BTreeMap::new(),
         };
         lower(

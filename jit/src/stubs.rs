@@ -152,6 +152,9 @@ fn lazy(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
 fn cold(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif::Value]) {
     let (context, func) = (params[0], params[1]);
     builder.ins().store(flags(), func, context, offset!(pending));
+    // The callee may be a host function, whose embedder runs more code of the program with calls
+    // in cold blocks before it answers (`a_cold_call_below_the_embedder_moves_no_site`).
+    let outer = builder.ins().load(POINTER, flags(), context, offset!(cold_caller));
     let caller = builder.ins().get_return_address(POINTER);
     builder.ins().store(flags(), caller, context, offset!(cold_caller));
     let load = |builder: &mut FunctionBuilder<'_>, buffer, at: usize, ty: Type| {
@@ -175,6 +178,7 @@ fn cold(builder: &mut FunctionBuilder<'_>, signature: &Signature, params: &[clif
             builder.ins().store(flags(), word, buffer, 8 * at as i32);
         }
     }
+    builder.ins().store(flags(), outer, context, offset!(cold_caller));
     builder.ins().return_(&[]);
 }
 

@@ -214,6 +214,27 @@ fn references_are_found_in_all_frames() {
     }
 }
 
+/// Calls in cold blocks, with references that are live across them and others that they pass on.
+#[test]
+fn references_live_across_cold_calls_are_found() {
+    let text = PROGRAM.replace("body:", "body cold:").replace("deeper:", "deeper cold:");
+    let module = module(&text);
+    let marked = |name| {
+        let func = module.func_named(name).expect("the text has it");
+        let body = module.body(func).expect("a body");
+        body.blocks().filter(|block| body.is_cold(*block)).count()
+    };
+    assert_eq!([marked("work"), marked("read")], [1, 1]);
+    for engine in engines() {
+        for natively in [&["work", "read"][..], &["work"], &["read"]] {
+            let mut vm = installed(&module, &engine, natively);
+            for (n, depth) in [(0, 0), (1, 0), (5, 1), (4, 7)] {
+                assert!(run(&mut vm, n, depth).roots > 0);
+            }
+        }
+    }
+}
+
 /// A word that was read before a collection is not updated, also where the reference is kept.
 #[test]
 fn a_word_read_before_a_collection_stays() {

@@ -4,7 +4,7 @@
 use super::support::{Calls, Pair, engine, module, states, vm};
 use osier::interp::{HostError, Limits, Machine, NoObserver, Options, Outcome};
 use osier::ir::module::ImportName;
-use osier::ir::{Func, Module, Type, Value};
+use osier::ir::{Func, Module, TrapKind, Type, Value};
 use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Engine, Slot, Version,
     Vm,
@@ -253,6 +253,71 @@ fn with_code(module: &Arc<Module>, engine: &Engine, natively: &[Func]) -> Vm {
         vm.install(&version, vec![]).expect("it fits");
     }
     vm
+}
+
+/// `@main` calls the embedder from a cold block, and `@aside` calls `@leaf` from one.
+const COLD: &str = "
+import func @ask \"env\" \"ask\" (i64) -> i64
+func @leaf(%n: i64) -> i64 {
+entry:
+  return %n
+}
+func @aside(%n: i64) -> i64 {
+entry:
+  %low = wrap.i32 %n
+  br_if %low, slow, on(%n)
+slow cold:
+  %r = call @leaf(%n)
+  jump on(%r)
+on(%s: i64):
+  return %s
+}
+func @main(%n: i64) -> i64 {
+entry:
+  %low = wrap.i32 %n
+  br_if %low, slow, on(%n)
+slow cold:
+  %r = call @ask(%n)
+  jump on(%r)
+on(%s: i64):
+  return %s
+}
+";
+
+/// The site of a host's trap is the call of the host, although a nested run has made a call in a
+/// cold block since.
+#[test]
+fn a_cold_call_below_the_embedder_moves_no_site() {
+    struct Traps(Func);
+    impl Embedder for Traps {
+        fn call(
+            &mut self,
+            back: &mut Callback<'_>,
+            _: Func,
+            args: &[u64],
+            _: &mut [u64],
+        ) -> Result<(), CallbackEnd> {
+            let aside = self.0;
+            assert_eq!(back.call(self, aside, args)?, args);
+            Err(HostError::Trap(TrapKind::User(5)).into())
+        }
+    }
+    let (module, engine) = (module(COLD), engine(Config::default()));
+    let [leaf, aside, main] =
+        ["leaf", "aside", "main"].map(|name| module.func_named(name).expect("the text has it"));
+    let main_body = module.body(main).expect("a body");
+    let call = main_body.all_insts().find(|inst| main_body.inst(*inst).opcode.is_call());
+    for natively in [&[][..], &[main], &[main, aside], &[main, aside, leaf]] {
+        let mut vm = with_code(&module, &engine, natively);
+        for _ in 0..2 {
+            match vm.run(main, &[3], &mut Traps(aside)) {
+                Ok(Outcome::Trapped { kind: TrapKind::User(5), site }) => {
+                    assert_eq!((site.func, site.inst), (main, call), "{natively:?}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }
 
 /// An end below the embedder ends the whole run, and the machine remains usable.

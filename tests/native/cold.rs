@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// `@tests` has the same test twice, before and after a store, with traps of other numbers. The
 /// second test can fail only if the first one was taken for both. `@slow` goes through a cold block
 /// that calls, with eight integers and a float that live across the call. `@deep` calls from cold
-/// blocks again and again, and traps at the end.
+/// blocks again and again, and traps at the end. `@far` traps with large numbers, behind a branch and
+/// behind a jump.
 const TEXT: &str = r#"
 import func @host "env" "host" (i64) -> i64
 global @g: mut i64 = 5
@@ -100,6 +101,22 @@ fine:
 bad:
   trap user9
 }
+func @far(%a: i32, %b: i32) -> i32 {
+entry:
+  %one = const.i64 1
+  br_if %a, on, out
+on:
+  br_if %b, aside, fine
+aside:
+  global_set.i64 @g, %one
+  jump end
+fine:
+  return %a
+out:
+  trap user70000
+end:
+  trap user80000
+}
 "#;
 
 fn module() -> Arc<Module> {
@@ -151,6 +168,77 @@ fn a_trap_in_place_of_a_branch_has_its_number() {
         assert_eq!(kind([10, 4]), Some(TrapKind::User(7)));
         assert_eq!(kind([3, 10]), Some(TrapKind::User(300)));
         assert_eq!(kind([3, 5]), Some(TrapKind::Unreachable));
+    }
+}
+
+/// Traps with numbers beyond those that a code of Cranelift holds, as targets of a branch and of a
+/// jump.
+#[test]
+fn traps_with_large_numbers_are_targets() {
+    let module = module();
+    for setting in settings() {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let func = module.lookup("far").expect("it is there");
+        let cases = [([1, 0], None), ([0, 0], Some(70_000)), ([1, 1], Some(80_000))];
+        for (args, number) in cases {
+            let end = twins.call(func, &args, [&mut NoHost, &mut NoHost]);
+            let kind = match end.unwrap_or_else(|what| panic!("{args:?}: {what}")) {
+                Outcome::Trapped { kind, .. } => Some(kind),
+                _ => None,
+            };
+            assert_eq!(kind, number.map(TrapKind::User), "{args:?}");
+        }
+    }
+}
+
+/// A call in a cold block goes through a stub that saves all registers, and other calls do not.
+#[test]
+fn calls_in_cold_blocks_have_a_convention_of_their_own() {
+    for (name, count) in [("slow", 1), ("asks", 1), ("deep", 1), ("tests", 0)] {
+        let text = clif(name, Config::default());
+        assert_eq!(text.matches("preserve_all").count(), count, "{name}: {text}");
+    }
+    let module = parse_module(&TEXT.replace(" cold:", ":"));
+    let module = module.unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let engine = Engine::new(Config::default()).expect("native code is supported here");
+    for (_, body) in module.defined() {
+        assert!(!engine.clif(&module, body).contains("preserve_all"));
+    }
+}
+
+/// `@many` has so many parameters that a stub would probe the stack in a loop. `@main` calls it from
+/// a cold block, with more values live across the call than registers.
+#[test]
+fn a_call_with_very_many_arguments_keeps_all_values() {
+    let params: Vec<String> = (0..2600).map(|at| format!("%p{at}: i64")).collect();
+    let args: Vec<String> = (0..2600).map(|at| format!("%v{}", at % 20)).collect();
+    let (mut values, mut sums) = (String::new(), String::new());
+    for at in 1..20 {
+        let before = at - 1;
+        values += &format!("  %m{at} = mul.i64 %v{before}, %a\n  %v{at} = add.i64 %m{at}, %v0\n");
+        sums += &format!("  %s{at} = xor.i64 %s{before}, %v{at}\n");
+    }
+    let text = format!(
+        "func @many({}) -> i64 {{\nentry:\n  %s = sub.i64 %p7, %p2599\n  return %s\n}}\n\
+         func @main(%a: i64, %n: i32) -> i64 {{\nentry:\n  %v0 = add.i64 %a, %a\n{values}  \
+         br_if %n, aside, on(%a)\naside cold:\n  %r = call @many({})\n  jump on(%r)\n\
+         on(%s0: i64):\n{sums}  return %s19\n}}\n",
+        params.join(", "),
+        args.join(", ")
+    );
+    let module = Arc::new(parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0])));
+    let func = module.lookup("main").expect("it is there");
+    for setting in settings() {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        for args in [[3, 0], [3, 1], [u64::MAX / 5, 1]] {
+            twins
+                .call(func, &args, [&mut NoHost, &mut NoHost])
+                .unwrap_or_else(|what| panic!("{args:?}: {what}"));
+        }
     }
 }
 

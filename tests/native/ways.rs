@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// `a && b || c`, as a compiler without optimization makes it: each join receives a constant over
 /// one edge, and passes a value on. `@count` has such a join in a loop, and the header itself is
-/// one that a constant decides at first.
+/// one that a constant decides at first. `@either` asserts `a || b`: an edge leads past its join, to
+/// a block that has no other edge in the IR, and to which a conditional trap leads.
 const TEXT: &str = "
 func @both(%a: i32, %b: i32, %c: i32) -> i32 {
 entry:
@@ -50,6 +51,32 @@ last2(%next: i32):
   jump head(%next, %less)
 done:
   return %i
+}
+func @either(%a: i32, %b: i32) -> i32 {
+entry:
+  %one = const.i32 1
+  br_if %a, x, q(%b)
+x:
+  jump q(%one)
+q(%c: i32):
+  br_if %c, t, out
+t:
+  return %a
+out:
+  trap user1
+}
+func @neither(%a: i32, %b: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  br_if %a, q(%b), x
+x:
+  jump q(%zero)
+q(%c: i32):
+  br_if %c, out, t
+t:
+  return %a
+out:
+  trap user70000
 }
 ";
 
@@ -104,6 +131,23 @@ fn code_with_passed_blocks_does_the_same() {
             twins
                 .call(func(&module, "count"), &[a], [&mut NoHost, &mut NoHost])
                 .unwrap_or_else(|what| panic!("{a}: {what}"));
+        }
+    }
+}
+
+#[test]
+fn a_block_behind_a_passed_one_is_a_block_of_its_own() {
+    let module = module();
+    for setting in settings() {
+        let (limits, options) = (Limits::default(), Options::traced());
+        let mut twins = Twins::new(&module, limits, options, setting, Share::All)
+            .unwrap_or_else(|error| panic!("{error}"));
+        for name in ["either", "neither"] {
+            for args in [[0, 0], [0, 7], [7, 0], [7, 7]] {
+                twins
+                    .call(func(&module, name), &args, [&mut NoHost, &mut NoHost])
+                    .unwrap_or_else(|what| panic!("{name} of {args:?}: {what}"));
+            }
         }
     }
 }

@@ -303,7 +303,8 @@ impl FunctionBuilder {
 
     /// Marks a block as cold: a hint that control hardly ever gets there. Native code puts the block
     /// behind the others, and makes its calls cheap for the code around them rather than fast
-    /// (`jit/src/lower/cold.rs`). Copies of the block keep the mark.
+    /// (`jit/src/lower/cold.rs`). Copies of the block keep the mark. `finish` drops the mark of the
+    /// entry block, through which every run goes.
     pub fn mark_cold(&mut self, block: Block) {
         self.function.cold.insert(block);
     }
@@ -393,6 +394,8 @@ impl FunctionBuilder {
     /// see [`BuildError`].
     pub fn finish(self) -> Result<FinishedFunction, BuildError> {
         let mut finished = self.finish_body()?;
+        let entry = finished.function.entry();
+        finished.function.cold.remove(&entry);
         finished.function.start_history();
         finished.states.repeat_at_jumps(&finished.function);
         Ok(finished)

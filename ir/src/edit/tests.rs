@@ -355,6 +355,47 @@ fn logs_of_a_pipeline_compose() {
     assert_eq!(check_replay(&base, &log, last.function()), Ok(()));
 }
 
+/// Merges the second block with its successor, which is cold.
+struct MergesAColdBlock;
+
+impl Pass for MergesAColdBlock {
+    fn name(&self) -> &'static str {
+        "merges_a_cold_block"
+    }
+
+    fn run(&self, ed: &mut Editor<'_>) {
+        assert!(ed.plan("merge"));
+        let into = ed.func().blocks().nth(1).expect("a block");
+        ed.merge_blocks(into);
+    }
+}
+
+/// The merged block goes where the cold one was, and replay finds out if its mark is lost.
+#[test]
+fn a_merged_block_keeps_the_mark() {
+    let mut b = FunctionBuilder::new("f", Signature::new(&[Type::I32], &[]));
+    let entry = b.create_block();
+    let test = b.append_param(entry, Type::I32);
+    let [aside, cold, end] = [(); 3].map(|()| b.create_block());
+    b.switch_to(entry);
+    b.br_if(test, aside, end);
+    b.switch_to(aside);
+    b.jump(cold, &[]);
+    for block in [cold, end] {
+        b.switch_to(block);
+        b.ret(&[]);
+    }
+    b.mark_cold(cold);
+    let before = b.finish().expect("complete").function;
+    let applied = apply(&before, &MergesAColdBlock, &mut Fuel::UNLIMITED.clone());
+    let (mut after, log) = applied.into_parts();
+    assert!(after.is_cold(aside) && !after.has_block(cold));
+    assert_eq!(check_replay(&before, &log, &after), Ok(()));
+    after.cold.clear();
+    let difference = format!("{aside} is marked as cold in one version only");
+    assert_eq!(check_replay(&before, &log, &after), Err(ReplayError::Result(difference)));
+}
+
 /// Splits an edge, to produce a second log.
 struct SplitsAnEdge;
 

@@ -163,7 +163,9 @@ impl<'a> FunctionText<'a> {
             if index > 0 && !params.is_empty() {
                 self.write_params(out, params)?;
             }
-            out.write_str(if function.is_cold(block) { " cold:\n" } else { ":\n" })?;
+            // The entry has no mark in the text; a function still in the builder may have one.
+            let is_cold = index > 0 && function.is_cold(block);
+            out.write_str(if is_cold { " cold:\n" } else { ":\n" })?;
             for inst in function.block_insts(block) {
                 out.write_str("  ")?;
                 self.write_inst(out, inst)?;

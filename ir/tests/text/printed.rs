@@ -264,3 +264,18 @@ fn cold_blocks_round_trip() {
     assert_eq!(marked.collect::<Vec<bool>>(), [false, true, true]);
     assert!(parse_module("func @f() {\nentry cold:\n  return\n}\n").is_err());
 }
+
+/// A mark of the entry would not parse, and every run goes through the entry.
+#[test]
+fn the_entry_is_never_cold() {
+    let mut b = FunctionBuilder::new("f", Signature::new(&[], &[]));
+    let entry = b.create_block();
+    b.switch_to(entry);
+    b.mark_cold(entry);
+    b.ret(&[]);
+    let text = "func @f() -> () {\nblock0:\n  return\n}\n";
+    assert_eq!(b.function().to_string(), text);
+    let function = b.finish().expect("complete").function;
+    assert!(!function.is_cold(entry));
+    assert_eq!(function.to_string(), text);
+}

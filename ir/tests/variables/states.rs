@@ -256,3 +256,74 @@ fn a_jump_repeats_the_state_it_leads_to() {
     }
     assert_eq!(states.len(), 4);
 }
+
+/// A loop whose header and whose body have a state each; the body ends in a jump that repeats the
+/// state of the header. Has the function, its states, the points of both states and of the
+/// jump, and the test of the body, which no state names.
+struct Looped {
+    function: Function,
+    states: FrameStates,
+    head: Point,
+    body: Point,
+    jump: Point,
+    odd: Value,
+}
+
+fn looped() -> Looped {
+    let (mut b, arg) = start();
+    let count = variable(&mut b, arg);
+    let (head, body, end) = (b.reserve_block(), b.reserve_block(), b.reserve_block());
+    b.jump(head, &[]);
+    b.place_block(head);
+    b.switch_to(head);
+    let now = b.use_var(count);
+    b.frame_state(FrameState::new(0, 10, vec![local(0, now)]));
+    let branch = b.br_if(now, body, end);
+    b.place_block(body);
+    b.switch_to(body);
+    b.frame_state(FrameState::new(0, 11, vec![local(0, now)]));
+    let one = b.constant(Type::I32, 1);
+    let odd = b.op(Opcode::And, Type::I32, &[now, one]);
+    let less = b.op(Opcode::Sub, Type::I32, &[now, odd]);
+    b.def_var(count, less);
+    let jump = b.jump(head, &[]);
+    b.place_block(end);
+    b.switch_to(end);
+    b.ret(&[arg]);
+    let FinishedFunction { function, states, ids, .. } = b.finish().expect("complete");
+    let point = |inst| Point::before(ids.inst(inst).expect("it stays"));
+    let (head, jump) = (point(branch), point(jump));
+    let body = Point::before(function.first_inst(function.inst_block(jump.inst())));
+    assert!([head, body, jump].iter().all(|point| states.get(*point).is_some()));
+    let odd = ids.value(odd).expect("it stays");
+    Looped { function, states, head, body, jump, odd }
+}
+
+/// The test is a result of the bytecode in front of the jump, whose state names what follows.
+#[test]
+fn a_guess_at_a_jump_is_about_its_bytecode() {
+    let Looped { function, states, body, jump, odd, .. } = looped();
+    assert_eq!(states.not_named(&function, jump, odd), None);
+    // The state that the jump repeats names its argument alone.
+    let arg = function.arguments()[0];
+    assert_eq!(states.not_named(&function, jump, arg), Some(body));
+}
+
+#[test]
+fn a_jump_belongs_to_the_bytecode_in_front_of_it() {
+    let Looped { function, states, head, jump, .. } = looped();
+    let pcs: Vec<_> = states.by_inst(&function).map(|(inst, state)| (inst, state.pc)).collect();
+    assert!(pcs.contains(&(head.inst(), 10)) && pcs.contains(&(jump.inst(), 11)), "{pcs:?}");
+    assert_eq!(pcs.len(), 5, "the jump in the entry belongs to none: {pcs:?}");
+}
+
+#[test]
+fn a_new_state_drops_the_repeats_of_the_former() {
+    let Looped { mut states, head, body, jump, .. } = looped();
+    states.set(body, FrameState::new(0, 12, Vec::new()));
+    assert_eq!(states.len(), 4);
+    states.set(head, FrameState::new(0, 13, Vec::new()));
+    let left: Vec<(Point, u32)> = states.iter().map(|(point, state)| (point, state.pc)).collect();
+    assert_eq!(left, [(head, 13), (body, 12)]);
+    assert_eq!(states.get(jump), None);
+}

@@ -16,6 +16,13 @@ use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Signature};
 
+/// The largest number of arguments of a call through a stub. A stub with a frame of five pages or
+/// more would clobber a register: Cranelift probes the pages of such a frame in a loop, which counts
+/// in `r11`, before the prologue saves the registers. With this number, the arguments take half a
+/// page, and as much again if the register allocator spills all of them. Calls with more arguments
+/// are ordinary calls (`a_call_with_very_many_arguments_keeps_all_values`).
+const MOST_ARGUMENTS: usize = 256;
+
 /// The cold blocks of a function, by index. Linear in the function.
 pub(super) fn cold_blocks(function: &Function, cfg: &Cfg) -> FixedBitSet {
     let mut cold = FixedBitSet::with_capacity(function.block_bound());
@@ -34,16 +41,17 @@ pub(super) fn cold_blocks(function: &Function, cfg: &Cfg) -> FixedBitSet {
     cold
 }
 
-/// The signatures with which a function calls from marked blocks. The calls need stubs.
+/// The signatures with which a function calls from marked blocks through stubs.
 pub(crate) fn cold_calls<'a>(
     module: &'a Module,
     function: &'a Function,
 ) -> impl Iterator<Item = &'a Signature> {
     let insts = function.all_insts().filter(|inst| function.is_cold(function.inst_block(*inst)));
-    insts.filter_map(|inst| match function.inst(inst).imm {
+    let called = insts.filter_map(|inst| match function.inst(inst).imm {
         Imm::Func(func) => Some(module.signature(func)),
         _ => None,
-    })
+    });
+    called.filter(|signature| signature.params.len() <= MOST_ARGUMENTS)
 }
 
 impl Lowering<'_, '_> {
@@ -51,7 +59,7 @@ impl Lowering<'_, '_> {
         self.cold.contains(block.as_u32() as usize)
     }
 
-    /// The address of the stub for a call, if its block is marked.
+    /// The address of the stub for a call, if its block is marked and the call goes through a stub.
     pub(super) fn cold_stub(&self, inst: Inst, signature: &Signature) -> Option<usize> {
         let function = self.unit.function;
         let is_cold = function.is_cold(function.inst_block(inst));

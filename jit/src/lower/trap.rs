@@ -6,10 +6,11 @@
 //! an earlier one decides. A branch to a block would be repeated: straight code with one test in
 //! three instructions took three times as long (`examples/ebpf`, *straight*).
 
-use super::Lowering;
+use super::{Lowering, ways};
 use crate::config::Interruption;
 use crate::traps;
 use cranelift_codegen::ir::{self as clif, BlockArg, InstBuilder, SourceLoc};
+use cranelift_entity::EntityRef;
 use ir::{Block, Edge, Imm, Inst, InstData, Opcode, TrapKind};
 
 impl Lowering<'_, '_> {
@@ -68,11 +69,21 @@ impl Lowering<'_, '_> {
     }
 
     /// Whether a block may go on in the current block of Cranelift, which leads to it alone. A cold
-    /// block needs one of its own.
+    /// block needs one of its own. Cost: linear in the edges to the block of the branch.
     fn goes_on_in(&self, block: Block) -> bool {
         let function = self.unit.function;
+        let branch = self.inst.expect("an instruction is being lowered");
         self.next.expand() == Some(block)
-            && function.predecessors(block).len() == 1
+            && matches!(function.predecessors(block), [edge] if edge.inst == branch)
+            && !self.is_passed(function.inst_block(branch))
             && !self.is_in_cold_block(block)
+    }
+
+    /// Whether some edge leads past a block, to one that in the IR has no edge from there
+    /// (`a_block_behind_a_passed_one_is_a_block_of_its_own`).
+    fn is_passed(&self, block: Block) -> bool {
+        let function = self.unit.function;
+        let passes = |edge: &Edge| ways::way(function, &self.passable, *edge).is_some();
+        self.passable.contains(block.index()) && function.predecessors(block).iter().any(passes)
     }
 }

@@ -368,14 +368,20 @@ fn boxed(state: &mut VmState, stop: NativeStop) -> Box<RunStop> {
 /// The end of a run whose native code has stopped. A panic of a helper passes.
 #[cold]
 pub(super) fn stopped(state: &mut VmState, stop: NativeStop) -> RunStop {
-    match stop {
+    let stop = match stop {
         NativeStop::Trap(trap) => state.trapped(trap),
         NativeStop::Helper => match state.take_ending() {
             Some(RunEnding::Known(stop)) => stop,
             Some(RunEnding::AtHelper(_)) | None => RunStop::Failed(RunError::Lost),
         },
-        NativeStop::Panic(payload) => std::panic::resume_unwind(payload),
-    }
+        NativeStop::Panic(payload) => {
+            state.view.context().cold_caller.set(0);
+            std::panic::resume_unwind(payload)
+        }
+    };
+    // No stub of a cold call returns any more. The whole run ends, also above a nested one.
+    state.view.context().cold_caller.set(0);
+    stop
 }
 
 /// The end of a run at a function for which the stack has no room.

@@ -6,6 +6,7 @@ mod adce;
 mod cfg_clean;
 mod cse;
 mod gvn;
+mod inline;
 mod licm;
 mod limits;
 mod loop_canon;

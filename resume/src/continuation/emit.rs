@@ -124,7 +124,11 @@ impl<'r> ContinuationEmitter<'r> {
         // The entry block jumps to this block, and so does the copy of the upper part. If control
         // does not come back, the entry block itself continues behind the landing point.
         if self.region.comes_back() && !self.region.lands_at_start() {
-            self.rest = Some(self.builder.create_block());
+            let rest = self.builder.create_block();
+            if self.target.is_cold(self.region.block) {
+                self.builder.mark_cold(rest);
+            }
+            self.rest = Some(rest);
         }
         for &block in &self.region.order {
             let copy = self.builder.create_block();

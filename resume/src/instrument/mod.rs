@@ -425,7 +425,11 @@ impl<'v> Copier<'v> {
                 if leaves_out(&self.points[point as usize], self.behind) {
                     return;
                 }
-                self.parts[point as usize] = self.builder.create_block().into();
+                let part = self.builder.create_block();
+                if self.version.is_cold(block) {
+                    self.builder.mark_cold(part);
+                }
+                self.parts[point as usize] = part.into();
                 point = self.next[point as usize];
             }
         }

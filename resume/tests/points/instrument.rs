@@ -286,3 +286,22 @@ fn unreachable_blocks_are_left_out() {
     assert_eq!(instrumented.points[0].types, [Type::I32]);
     assert_eq!(run(&module(text, &instrumented), &[]), Outcome::Returned(vec![1]));
 }
+
+/// The parts that points split a cold block into are cold, and its exits are as they were.
+#[test]
+fn cold_blocks_stay_cold() {
+    let text = SUM.replace("body:", "body cold:");
+    let f = function(&text);
+    let n = value(&f, "n");
+    let points = ["x", "next"].map(|name| spec(inst(&f, name), Condition::Countdown(7), &[n]));
+    let made = instrument(&f, &points).expect("the values are available");
+    let cold: Vec<Inst> = f.block_insts(f.inst_block(inst(&f, "x"))).collect();
+    for inst in made.function.all_insts() {
+        if let Some(origin) = made.origins.inst(inst) {
+            let is_cold = made.function.is_cold(made.function.inst_block(inst));
+            assert_eq!(is_cold, cold.contains(&origin), "{origin}");
+        }
+    }
+    assert!(made.function.block_count() > f.block_count() + 2, "the block is split");
+    module(&text, &made);
+}

@@ -101,3 +101,20 @@ fn all_at(f: &Function, at: Inst) -> Vec<Assign> {
     values.sort_unstable();
     values.iter().map(|v| Assign { value: *v, from: Operand::Source(*v) }).collect()
 }
+
+/// Copies of a cold block are cold, both parts of a landing block among them. The entry is not.
+#[test]
+fn cold_blocks_stay_cold() {
+    let f = function(&NESTED.replace("):\n  %t", ") cold:\n  %t"));
+    let cold = f.inst_block(inst(&f, "t"));
+    assert!(f.is_cold(cold));
+    for name in ["t", "more", "limit"] {
+        let made = super::rest(&f, &identity(&f, inst(&f, name)));
+        let g = &made.function;
+        let marked = g.blocks().filter(|block| g.is_cold(*block)).count();
+        let landed = f.inst_block(inst(&f, name)) == cold;
+        let is_split = landed && f.first_inst(cold) != inst(&f, name);
+        assert_eq!(marked, if is_split { 2 } else { 1 }, "{name}: {g}");
+        assert!(!g.is_cold(g.entry()));
+    }
+}
