@@ -11,6 +11,7 @@ mod entered;
 mod exits;
 mod extended;
 mod flags;
+mod lent;
 mod lifetime;
 mod misuse;
 mod nested;

@@ -83,7 +83,7 @@ done:
 ";
 
 /// An embedder whose function is a closure.
-struct Asked<F>(F);
+pub(super) struct Asked<F>(pub(super) F);
 
 impl<F: FnMut(&mut Callback<'_>, u64) -> Result<u64, CallbackEnd>> Embedder for Asked<F> {
     fn call(
@@ -99,11 +99,11 @@ impl<F: FnMut(&mut Callback<'_>, u64) -> Result<u64, CallbackEnd>> Embedder for 
 }
 
 /// An embedder that nobody asks.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl Embedder for Nobody {}
 
-fn named(module: &Module, name: &str) -> Func {
+pub(super) fn named(module: &Module, name: &str) -> Func {
     module.func_named(name).expect("the text has it")
 }
 
@@ -114,7 +114,7 @@ fn version(vm: &Vm, func: Func) -> Arc<Version> {
 }
 
 /// A machine for a text with native code for all functions.
-fn compiled(config: Config, text: &str) -> Vm {
+pub(super) fn compiled(config: Config, text: &str) -> Vm {
     let module = module(text);
     let mut vm = vm(&engine(config), &module);
     for (func, _) in module.defined() {
@@ -128,7 +128,7 @@ fn machine() -> Vm {
     compiled(Config::default(), TEXT)
 }
 
-fn word(vm: &mut Vm, name: &str) -> TypedEntry<(u64,), u64> {
+pub(super) fn word(vm: &mut Vm, name: &str) -> TypedEntry<(u64,), u64> {
     let func = named(vm.module(), name);
     vm.entry(func).expect("the signature fits")
 }

@@ -188,22 +188,25 @@ impl Session<'_> {
     }
 
     /// The state of the program, between calls. Costs as [`super::Vm::run`].
+    ///
+    /// # Panics
+    /// If `change` panics. The session continues afterwards, without the runs that `change` has
+    /// begun on the machine.
     pub fn with_machine<T>(&mut self, change: impl FnOnce(&mut Machine) -> T) -> T {
-        let state = self.access.state();
-        state.view.take_back(&mut state.machine);
-        state.machine.refresh_digests();
-        let changed = change(&mut state.machine);
-        self.share();
+        let mut lent = LentMachine::of(self);
+        let changed = change(&mut lent.session.access.state().machine);
+        lent.returned = true;
         changed
     }
 
-    /// Updates the context after Rust has used the state.
+    /// Updates the context after Rust has used the state. No call may enter native code if the
+    /// machine was exchanged: the context then has addresses in the one before.
     fn share(&mut self) {
         let state = self.access.state();
         state.point_at_fresh_stubs();
-        if let Err(error) = state.view.share(&mut state.machine, &state.modules, &state.table) {
-            (self.owner, self.closed) = (ptr::null(), Some(error));
-        }
+        let shared = state.view.share(&mut state.machine, &state.modules, &state.table);
+        self.owner = if shared.is_ok() { Arc::as_ptr(&state.identity) } else { ptr::null() };
+        self.closed = shared.err();
     }
 
     #[cold]
@@ -249,6 +252,31 @@ impl Session<'_> {
         state.machine.refresh_digests();
         self.share();
         Box::new(stop.into())
+    }
+}
+
+/// The machine while the owner changes it. Brings the context up to date at the end, also if the
+/// owner panics: the next call uses the addresses there (`a_machine_changed_before_a_panic_is_used`).
+struct LentMachine<'l, 's> {
+    session: &'l mut Session<'s>,
+    returned: bool,
+}
+
+impl<'l, 's> LentMachine<'l, 's> {
+    fn of(session: &'l mut Session<'s>) -> LentMachine<'l, 's> {
+        let state = session.access.state();
+        state.view.take_back(&mut state.machine);
+        state.machine.refresh_digests();
+        LentMachine { session, returned: false }
+    }
+}
+
+impl Drop for LentMachine<'_, '_> {
+    fn drop(&mut self) {
+        if !self.returned {
+            self.session.access.state().machine.give_up();
+        }
+        self.session.share();
     }
 }
 
