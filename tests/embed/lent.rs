@@ -1,9 +1,10 @@
 //! The machine in the hands of its owner during a session: changed, exchanged, and after a panic.
 
-use super::sessions::{Nobody, compiled, named, word};
+use super::sessions::{Asked, Nobody, compiled, named, word};
+use super::support::Calls;
 use osier::interp::{Limits, Machine, NoHost, NoObserver, Options};
 use osier::ir::{Memory, Module};
-use osier::jit::{Bounds, Config, RunError, Session, SessionEnd, TypedEntry, Vm};
+use osier::jit::{Bounds, Callback, Config, RunError, Session, SessionEnd, TypedEntry, Vm};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -106,4 +107,32 @@ fn a_machine_exchanged_before_a_panic_is_refused() {
         assert_eq!(session.call(&step, (1,)), Ok(1), "the machine is back");
     })
     .expect("the session ends");
+}
+
+/// Runs on the machine itself call their host. The session's own calls ask the embedder again.
+#[test]
+fn the_machine_of_a_session_calls_its_host() {
+    let mut vm = compiled(checked(), TEXT);
+    let module = Arc::clone(vm.module());
+    let asks = word(&mut vm, "asks");
+    vm.uninstall(asks.func());
+    let hosted = |machine: &mut Machine| {
+        let mut host = Calls(|| Ok(7));
+        let outcome = machine.invoke(named(&module, "asks"), &[1], &mut host, &mut NoObserver);
+        assert_eq!(outcome.returned(), Some(&[7][..]), "{outcome}");
+    };
+    let mut other = twin(&vm, 0);
+    vm.session(&mut Asked(|_: &mut Callback<'_>, n| Ok(2 * n)), |session| {
+        for _ in 0..2 {
+            assert_eq!(session.call(&asks, (10,)), Ok(20), "the interpreter stops at the import");
+            session.with_machine(|machine| {
+                hosted(machine);
+                std::mem::swap(machine, &mut other);
+            });
+            hosted(&mut other);
+        }
+    })
+    .expect("the session ends");
+    hosted(&mut other);
+    hosted(vm.machine_mut());
 }

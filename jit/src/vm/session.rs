@@ -267,15 +267,21 @@ impl<'l, 's> LentMachine<'l, 's> {
         let state = session.access.state();
         state.view.take_back(&mut state.machine);
         state.machine.refresh_digests();
+        // Runs that the owner starts on the machine itself have a host, also on a machine that is
+        // taken out (`the_machine_of_a_session_calls_its_host`).
+        state.machine.stop_at_imports(false);
         LentMachine { session, returned: false }
     }
 }
 
 impl Drop for LentMachine<'_, '_> {
     fn drop(&mut self) {
+        let machine = &mut self.session.access.state().machine;
         if !self.returned {
-            self.session.access.state().machine.give_up();
+            machine.give_up();
         }
+        // A session has an embedder, which serves the imports (`VmState::begin`).
+        machine.stop_at_imports(true);
         self.session.share();
     }
 }
