@@ -136,3 +136,23 @@ fn the_machine_of_a_session_calls_its_host() {
     hosted(&mut other);
     hosted(vm.machine_mut());
 }
+
+/// The globals of a session stay in its machine, and those of a machine in its place stay there.
+#[test]
+fn an_exchanged_machine_keeps_its_globals() {
+    for lent_again in [false, true] {
+        let mut vm = compiled(Config::default(), TEXT);
+        let (step, mut twin) = (word(&mut vm, "step"), twin(&vm, 0));
+        twin.globals_mut()[0] = 40;
+        vm.session(&mut Nobody, |session| {
+            assert_eq!(session.call(&step, (3,)), Ok(3));
+            session.with_machine(|machine| std::mem::swap(machine, &mut twin));
+            assert!(session.call(&step, (3,)).is_err(), "its memory has other guards");
+            if lent_again {
+                assert_eq!(session.with_machine(|machine| machine.globals()[0]), 40);
+            }
+        })
+        .expect("the session ends");
+        assert_eq!((vm.machine().globals(), twin.globals()), (&[40][..], &[3][..]));
+    }
+}

@@ -28,7 +28,8 @@ pub struct Session<'s> {
     access: RunAccess<'s>,
     activation: &'s SharedActivation<'s>,
     context: *mut u8,
-    /// The identity of the machine; null if no call may enter native code.
+    /// The identity of the machine while the context has fuel and globals of it. Otherwise null,
+    /// and no call may enter native code.
     owner: *const (),
     /// The reason why no call may.
     closed: Option<RunError>,
@@ -199,11 +200,22 @@ impl Session<'_> {
         changed
     }
 
+    /// Brings the machine up to date. A machine in an exchanged place has its own globals, which
+    /// those of the context must not replace (`an_exchanged_machine_keeps_its_globals`).
+    fn take_back(&mut self) {
+        if !self.owner.is_null() {
+            self.owner = ptr::null();
+            let state = self.access.state();
+            state.view.take_back(&mut state.machine);
+        }
+    }
+
     /// Updates the context after Rust has used the state. No call may enter native code if the
     /// machine was exchanged: the context then has addresses in the one before.
     fn share(&mut self) {
         let state = self.access.state();
         state.point_at_fresh_stubs();
+        self.traces = state.machine.is_tracing();
         let shared = state.view.share(&mut state.machine, &state.modules, &state.table);
         self.owner = if shared.is_ok() { Arc::as_ptr(&state.identity) } else { ptr::null() };
         self.closed = shared.err();
@@ -216,9 +228,8 @@ impl Session<'_> {
 
     #[cold]
     fn note_return(&mut self, words: &[u64]) {
-        let state = self.access.state();
-        state.view.take_back(&mut state.machine);
-        state.machine.trace_return(words);
+        self.take_back();
+        self.access.state().machine.trace_return(words);
         self.share();
     }
 
@@ -234,7 +245,8 @@ impl Session<'_> {
         // The entry may have noted frames, which are gone.
         state.native.leave();
         state.native.enter();
-        state.view.take_back(&mut state.machine);
+        self.take_back();
+        let state = self.access.state();
         let stop = match stop {
             Some(NativeStop::Panic(payload)) => {
                 state.machine.give_up();
@@ -264,8 +276,8 @@ struct LentMachine<'l, 's> {
 
 impl<'l, 's> LentMachine<'l, 's> {
     fn of(session: &'l mut Session<'s>) -> LentMachine<'l, 's> {
+        session.take_back();
         let state = session.access.state();
-        state.view.take_back(&mut state.machine);
         state.machine.refresh_digests();
         // Runs that the owner starts on the machine itself have a host, also on a machine that is
         // taken out (`the_machine_of_a_session_calls_its_host`).
@@ -291,9 +303,8 @@ struct Closing<'s>(Session<'s>);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let state = self.0.access.state();
-        state.native.leave();
-        state.view.take_back(&mut state.machine);
+        self.0.take_back();
+        self.0.access.state().native.leave();
     }
 }
 
