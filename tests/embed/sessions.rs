@@ -362,15 +362,23 @@ fn sessions_of_two_machines_take_turns() {
 fn a_panic_of_the_embedder_passes() {
     let mut vm = machine();
     let (asks, spin) = (word(&mut vm, "asks"), word(&mut vm, "spin"));
-    let mut embedder = Asked(|_: &mut Callback<'_>, n| match n {
+    let div = named(vm.module(), "div");
+    let mut embedder = Asked(|back: &mut Callback<'_>, n| match n {
         0 => panic!("asked for nothing"),
+        // The end of the nested run is gone with the call that panics.
+        1 => {
+            back.call(&mut Nobody, div, &[1, 0]).expect_err("it divides by zero");
+            panic!("asked for nothing")
+        }
         n => Ok(n),
     });
     vm.session(&mut embedder, |session| {
-        let call = AssertUnwindSafe(|| session.call(&asks, (0,)));
-        let payload = catch_unwind(call).expect_err("the panic passes");
-        assert_eq!(payload.downcast_ref(), Some(&"asked for nothing"));
-        assert_eq!(session.call(&asks, (1,)), Ok(2));
+        for n in [0, 1] {
+            let call = AssertUnwindSafe(|| session.call(&asks, (n,)));
+            let payload = catch_unwind(call).expect_err("the panic passes");
+            assert_eq!(payload.downcast_ref(), Some(&"asked for nothing"));
+            assert_eq!(session.call(&asks, (2,)), Ok(3));
+        }
     })
     .expect("the session ends");
     let whole = AssertUnwindSafe(|| vm.session(&mut embedder, |s| s.call(&asks, (0,))));

@@ -250,14 +250,14 @@ impl Session<'_> {
         let stop = match stop {
             Some(NativeStop::Panic(payload)) => {
                 state.machine.give_up();
+                self.access.run().forget_end();
                 self.share();
                 std::panic::resume_unwind(payload);
             }
             Some(stop) => native::stopped(state, stop),
             None => RunStop::Outcome(native::overflow(state, func)),
         };
-        let run = self.access.run();
-        (run.ending, run.ended) = (None, None);
+        self.access.run().forget_end();
         let state = self.access.state();
         // A request that came too late for this call must not end the next one.
         state.view.forget_interrupts();
