@@ -87,9 +87,11 @@ impl Vm {
     ///   or else the next call of the session.
     /// - The code that a call replaces is freed at a safe point of a later call, or at the end of
     ///   the session.
-    /// - The calls of a session run on the stack on which the session has begun.
+    /// - The calls of a session run on the stack of the thread: a call on another one, such as a
+    ///   coroutine's, ends with [`RunError::NoStack`].
     ///
-    /// The cost of beginning and ending a session is that of a run.
+    /// The cost of beginning and ending a session is that of a run. Each call of a function without
+    /// code asks [`super::Tiering::demanded`], which may compile.
     ///
     /// # Errors
     /// If the stack has unknown bounds, or the machine or its memories were exchanged.
@@ -255,7 +257,7 @@ impl Session<'_> {
                 std::panic::resume_unwind(payload);
             }
             Some(stop) => native::stopped(state, stop),
-            None => RunStop::Outcome(native::overflow(state, func)),
+            None => native::no_room(state, func),
         };
         self.access.run().forget_end();
         let state = self.access.state();
@@ -326,3 +328,6 @@ pub(super) fn begin<T>(
         body(&mut closing.0)
     }))
 }
+
+#[cfg(test)]
+mod tests;
