@@ -109,6 +109,8 @@ pub(crate) struct Context {
     pub(crate) pending: Cell<u64>,
     /// The bits of the first globals. They and all fields above have short addresses in code.
     pub(crate) near: [Cell<u64>; NEAR_GLOBALS],
+    /// The bytes between the lowest allowed stack pointer and the highest address of the stack.
+    pub(crate) stack_room: Cell<u64>,
     /// For each function, the lowest number of a signature equal to its own.
     pub(crate) signatures: Cell<*const u32>,
     /// The number of functions. Code may have been compiled when the module had fewer.
@@ -151,6 +153,7 @@ impl Context {
             memories: Cell::new(ptr::null()),
             memory: Cell::new(MemoryView { base: ptr::null_mut(), bytes: 0 }),
             near: [const { Cell::new(0) }; NEAR_GLOBALS],
+            stack_room: Cell::new(0),
             signatures: Cell::new(ptr::null()),
             functions: Cell::new(0),
             trap_number: Cell::new(0),

@@ -206,9 +206,11 @@ impl DirectFunction {
 pub struct BoundFunctions(pub(crate) Arc<BTreeMap<Func, DirectFunction>>);
 
 impl BoundFunctions {
-    /// Those that the code of a function calls. Linear in the function.
+    /// Those that the code of a function calls at their addresses: outside of blocks marked cold.
+    /// Linear in the function.
     pub(crate) fn called(&self, module: &Module, function: &Function) -> BoundFunctions {
-        let called = function.all_insts().map(|inst| function.inst(inst));
+        let hot = function.all_insts().filter(|i| !function.is_cold(function.inst_block(*i)));
+        let called = hot.map(|inst| function.inst(inst));
         let called = called.filter(|data| data.opcode.is_call());
         let bound = called.filter_map(|data| {
             let Imm::Func(func) = data.imm else { return None };
@@ -233,8 +235,8 @@ pub struct DirectMemory<'a> {
 impl DirectMemory<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: shims alone make this value, of the view in the context. The view describes a
-        // live memory: helpers and entries write the view anew (`NativeView::share`). Nobody else
+        // SAFETY: shims, and code that calls the function at its address, alone make this value, of
+        // the view in the context (`DirectFunction::call`). The view describes a live memory: helpers and entries write the view anew (`NativeView::share`). Nobody else
         // accesses the memory during the call, since native code and all Rust frames of the run
         // wait for it; writing needs `&mut self`, and the value cannot be copied.
         unsafe { slice::from_raw_parts(self.base, self.bytes as usize) }

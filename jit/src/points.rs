@@ -51,7 +51,7 @@ impl Cell {
         Cell { word: FlagWords::take(words), ..Cell::new(Trigger::Armed, 0) }
     }
 
-    /// The index of the word in [`crate::context::Context::flags`] that shows the flag.
+    /// The index of the word in front of the context that shows the flag.
     pub(crate) fn word(&self) -> Option<usize> {
         self.word.as_ref().map(|word| word.index)
     }
@@ -67,8 +67,8 @@ impl Cell {
     }
 }
 
-/// The words of [`crate::context::Context::flags`] that are free: no point of an engine's versions
-/// has them. Code is compiled before a machine adopts it, so a word belongs to one point of the
+/// The words in front of contexts (`ContextBlock::flags`) that are free: no point of an engine's
+/// versions has them. Code is compiled before a machine adopts it, so a word belongs to one point of the
 /// whole engine.
 #[derive(Debug, Default)]
 pub(crate) struct FlagWords(Mutex<FreeWords>);

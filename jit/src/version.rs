@@ -336,7 +336,7 @@ impl<'p> VersionSpec<'p> {
     /// The same, for machines with these functions ([`crate::Vm::bound`]): the code calls them at
     /// their addresses, as fast as C code does, and so do continuations into the version. Other
     /// machines reject the version ([`crate::LinkError::NotBound`]). No effect if the engine traces
-    /// or checks, and on calls through tables.
+    /// or checks, on calls through tables, and on calls in blocks marked cold.
     #[must_use]
     pub fn calling(self, bound: &BoundFunctions) -> VersionSpec<'p> {
         VersionSpec { bound: bound.clone(), ..self }

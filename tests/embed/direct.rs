@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Calls an import of each kind, one of them through a table.
-const CALLS: &str = "
+pub(super) const CALLS: &str = "
 import func @scale \"env\" \"scale\" (i32, f64, f32, i64) -> f64
 import func @count \"env\" \"count\" (i64) -> i64
 import func @poke \"env\" \"poke\" (i32, i32) -> ()
@@ -74,7 +74,7 @@ fn poke_with(effect: DeclaredEffect) -> DirectFunction {
     DirectFunction::with_memory(Arc::new(()), code, effect)
 }
 
-fn named(module: &Module, name: &str) -> Func {
+pub(super) fn named(module: &Module, name: &str) -> Func {
     module.func_named(name).expect("the text has it")
 }
 
@@ -232,7 +232,7 @@ fn bound_functions_are_freed() {
 }
 
 /// Doubles its argument: the binding without data.
-extern "C" fn double(x: u64) -> u64 {
+pub(super) extern "C" fn double(x: u64) -> u64 {
     2 * x
 }
 
@@ -240,12 +240,12 @@ extern "C" fn triple(x: u64) -> u64 {
     3 * x
 }
 
-fn plain(code: extern "C" fn(u64) -> u64) -> DirectFunction {
+pub(super) fn plain(code: extern "C" fn(u64) -> u64) -> DirectFunction {
     DirectFunction::plain(code, DeclaredEffect::Pure)
 }
 
 /// A version of a function of [`CALLS`] that calls the functions of a machine at their addresses.
-fn calling(vm: &Vm, name: &str, bound: &BoundFunctions) -> Arc<Version> {
+pub(super) fn calling(vm: &Vm, name: &str, bound: &BoundFunctions) -> Arc<Version> {
     let func = named(vm.module(), name);
     let body = vm.module().body(func).expect("it has a body");
     let spec = VersionSpec::default().calling(bound);

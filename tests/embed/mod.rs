@@ -1,6 +1,7 @@
 //! The embedding interface of native code: rejected inputs, lifetimes, ends of runs, extended
 //! machines and threads.
 
+mod addresses;
 mod background;
 mod churn;
 mod collector;
@@ -11,6 +12,7 @@ mod entered;
 mod exits;
 mod extended;
 mod flags;
+mod lent;
 mod lifetime;
 mod misuse;
 mod nested;
@@ -19,6 +21,7 @@ mod refused;
 mod sessions;
 mod speculating;
 mod stack;
+mod stack_arguments;
 mod supplied;
 mod support;
 mod threads;

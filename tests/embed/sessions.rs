@@ -83,7 +83,7 @@ done:
 ";
 
 /// An embedder whose function is a closure.
-struct Asked<F>(F);
+pub(super) struct Asked<F>(pub(super) F);
 
 impl<F: FnMut(&mut Callback<'_>, u64) -> Result<u64, CallbackEnd>> Embedder for Asked<F> {
     fn call(
@@ -99,11 +99,11 @@ impl<F: FnMut(&mut Callback<'_>, u64) -> Result<u64, CallbackEnd>> Embedder for 
 }
 
 /// An embedder that nobody asks.
-struct Nobody;
+pub(super) struct Nobody;
 
 impl Embedder for Nobody {}
 
-fn named(module: &Module, name: &str) -> Func {
+pub(super) fn named(module: &Module, name: &str) -> Func {
     module.func_named(name).expect("the text has it")
 }
 
@@ -114,7 +114,7 @@ fn version(vm: &Vm, func: Func) -> Arc<Version> {
 }
 
 /// A machine for a text with native code for all functions.
-fn compiled(config: Config, text: &str) -> Vm {
+pub(super) fn compiled(config: Config, text: &str) -> Vm {
     let module = module(text);
     let mut vm = vm(&engine(config), &module);
     for (func, _) in module.defined() {
@@ -128,7 +128,7 @@ fn machine() -> Vm {
     compiled(Config::default(), TEXT)
 }
 
-fn word(vm: &mut Vm, name: &str) -> TypedEntry<(u64,), u64> {
+pub(super) fn word(vm: &mut Vm, name: &str) -> TypedEntry<(u64,), u64> {
     let func = named(vm.module(), name);
     vm.entry(func).expect("the signature fits")
 }
@@ -362,15 +362,23 @@ fn sessions_of_two_machines_take_turns() {
 fn a_panic_of_the_embedder_passes() {
     let mut vm = machine();
     let (asks, spin) = (word(&mut vm, "asks"), word(&mut vm, "spin"));
-    let mut embedder = Asked(|_: &mut Callback<'_>, n| match n {
+    let div = named(vm.module(), "div");
+    let mut embedder = Asked(|back: &mut Callback<'_>, n| match n {
         0 => panic!("asked for nothing"),
+        // The end of the nested run is gone with the call that panics.
+        1 => {
+            back.call(&mut Nobody, div, &[1, 0]).expect_err("it divides by zero");
+            panic!("asked for nothing")
+        }
         n => Ok(n),
     });
     vm.session(&mut embedder, |session| {
-        let call = AssertUnwindSafe(|| session.call(&asks, (0,)));
-        let payload = catch_unwind(call).expect_err("the panic passes");
-        assert_eq!(payload.downcast_ref(), Some(&"asked for nothing"));
-        assert_eq!(session.call(&asks, (1,)), Ok(2));
+        for n in [0, 1] {
+            let call = AssertUnwindSafe(|| session.call(&asks, (n,)));
+            let payload = catch_unwind(call).expect_err("the panic passes");
+            assert_eq!(payload.downcast_ref(), Some(&"asked for nothing"));
+            assert_eq!(session.call(&asks, (2,)), Ok(3));
+        }
     })
     .expect("the session ends");
     let whole = AssertUnwindSafe(|| vm.session(&mut embedder, |s| s.call(&asks, (0,))));

@@ -87,12 +87,15 @@ impl Lowering<'_, '_> {
         let Imm::Func(func) = data.imm else { unreachable!("jit: a call names a function") };
         let signature = self.unit.module.signature(func).clone();
         let args = self.call_args(data, signature.params.len());
-        if let Some(direct) = self.unit.bound.get(&func) {
+        let cold = self.cold_stub(inst, &signature);
+        // A call at the address would tie values of hot code to registers
+        // (`cold_blocks_call_no_function_at_its_address`).
+        if let (None, Some(direct)) = (cold, self.unit.bound.get(&func)) {
             let results = direct.call(&mut self.builder, self.context, &args);
             return self.define(data, &results);
         }
         self.lowered.callees.insert(inst, func);
-        let code = match self.cold_stub(inst, &signature) {
+        let code = match cold {
             Some(stub) => CalledCode::Cold { stub, func },
             None => {
                 let flags = self.context_flags();

@@ -10,8 +10,9 @@ use super::traps::CaughtTrap;
 /// native code stops without returning.
 ///
 /// A context (the structure that native code takes as its first argument) begins with this state.
-/// The trampoline writes these three words on entry, and restores the words of the enclosing entry
-/// on exit.
+/// Each trampoline writes these three words on entry. The one of [`super::enter::enter`] restores
+/// the words of the enclosing entry on exit; a typed trampoline has no enclosing entry with its
+/// context, and leaves its own words there.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryState {
@@ -28,8 +29,9 @@ pub(super) const ENTRY_SP: i32 = std::mem::offset_of!(EntryState, sp) as i32;
 pub(super) const ENTRY_FP: i32 = std::mem::offset_of!(EntryState, fp) as i32;
 pub(super) const ENTRY_PC: i32 = std::mem::offset_of!(EntryState, pc) as i32;
 
-/// One entry into native code on this thread. It lives from before the call of the trampoline until
-/// after its return.
+/// One entry into native code on this thread, or all entries of a session, one after the other
+/// ([`super::enter::SharedActivation`]). It lives from before the call of the first trampoline until
+/// after the return of the last.
 pub(super) struct Activation {
     /// The head of the context that the native code runs with.
     pub(super) entry: *const EntryState,

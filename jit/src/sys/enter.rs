@@ -60,8 +60,9 @@ pub(crate) enum HelperStatus {
 ///   ([`super::registry::register`]) as long as control may reach it or return to it.
 /// - `args` may be read for as many words as the signature has parameters, and `results` may be
 ///   written for as many as it has results.
-/// - Every Rust function that the native code calls returns without unwinding ([`guard`]), and
-///   enters native code only through this function.
+/// - Every Rust function that the native code calls returns without unwinding ([`guard`]). It
+///   enters native code with this context only through this function, and with other contexts also
+///   by [`SharedActivation::within`].
 #[inline]
 pub(crate) unsafe fn enter(
     trampoline: Trampoline,

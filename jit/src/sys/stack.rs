@@ -26,8 +26,8 @@ fn first_bounds() -> io::Result<Range<usize>> {
     Ok(found)
 }
 
-/// The lowest stack pointer that native code of this thread may have: `reserve` bytes above the
-/// lowest address of the stack.
+/// The stack pointers that native code of this thread may have: from `reserve` bytes above the
+/// lowest address of the stack to its end.
 ///
 /// Rust helpers that native code calls at the limit use the reserve. So does the frame of the
 /// signal handler on a thread without an alternate signal stack: some 4 KiB, more on processors
@@ -39,7 +39,7 @@ fn first_bounds() -> io::Result<Range<usize>> {
 /// If the system does not report the bounds of the stack, the thread runs on a foreign stack (a
 /// fiber, for example), or the host is not supported.
 #[inline]
-pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
+pub(crate) fn allowed(reserve: usize) -> io::Result<Range<usize>> {
     let stack = bounds()?;
     let here = 0u8;
     if !stack.contains(&(&raw const here as usize)) {
@@ -47,7 +47,17 @@ pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
     }
     // At most an address of the stack: a prologue adds the size of its frame to the limit, and the
     // sum must not wrap (`recursion_without_end_traps_at_the_stack_limit`).
-    Ok(stack.start.saturating_add(reserve).min(stack.end))
+    Ok(stack.start.saturating_add(reserve).min(stack.end)..stack.end)
+}
+
+/// The lowest stack pointer that native code of this thread may have.
+///
+/// # Errors
+///
+/// The errors of [`allowed`].
+#[cfg(test)]
+pub(crate) fn limit(reserve: usize) -> io::Result<usize> {
+    Ok(allowed(reserve)?.start)
 }
 
 #[cold]
@@ -62,11 +72,19 @@ pub(crate) fn is_below(limit: usize) -> bool {
     (&raw const here as usize) < limit
 }
 
+/// Whether the stack pointer of this thread is below a limit, or more than `room` bytes above it:
+/// on a foreign stack. Constant cost.
+#[inline]
+pub(crate) fn is_outside(limit: usize, room: usize) -> bool {
+    let here = 0u8;
+    (&raw const here as usize).wrapping_sub(limit) > room
+}
+
 /// The bytes of stack that this thread has left.
 ///
 /// # Errors
 ///
-/// The errors of [`limit`].
+/// The errors of [`allowed`].
 #[cfg(test)]
 pub(crate) fn remaining() -> io::Result<usize> {
     let here = 0u8;

@@ -91,7 +91,8 @@ pub(crate) fn build(
 pub(crate) const RETURNED: u64 = 0;
 /// The status after a jump to the exception edge.
 pub(crate) const RAISED: u64 = 1;
-/// The status where the stack has no room for the call, which was not made.
+/// The status where the stack has no room for the call, or is not the thread's own. The call was
+/// not made.
 pub(crate) const NO_ROOM: u64 = 2;
 
 /// Offsets from the context that a typed trampoline uses, in bytes.
@@ -139,9 +140,13 @@ pub(crate) fn build_typed(
     // A leaf checks no stack of its own (`lower::LEAF_FRAME`).
     let limit = b.ins().load(I64, flags, context, offsets.stack_limit);
     let sp = b.ins().get_stack_pointer(I64);
-    let is_below = b.ins().icmp(IntCC::UnsignedLessThan, sp, limit);
+    // A caller on a foreign stack, such as a coroutine's, is outside in one direction or the other
+    // (`a_call_on_a_foreign_stack_is_refused`).
+    let above = b.ins().isub(sp, limit);
+    let room = b.ins().load(I64, flags, context, crate::context::offset!(stack_room));
+    let is_outside = b.ins().icmp(IntCC::UnsignedGreaterThan, above, room);
     let [call, full] = [(); 2].map(|()| b.create_block());
-    b.ins().brif(is_below, full, &[], call, &[]);
+    b.ins().brif(is_outside, full, &[], call, &[]);
     b.switch_to_block(call);
     b.ins().store(flags, function, context, offsets.pending);
     let word = b.ins().ishl_imm_u(function, 3);

@@ -2,12 +2,13 @@
 
 use super::call;
 use super::embedder::{Callback, CallbackEnd, Embedder};
+use super::native;
 use super::osr_entry::{self, Contents};
 use super::state::RunAccess;
 use super::stop::{RunError, RunStop};
 use super::tiering::{HotLoop, Tier};
 use crate::sys::stack;
-use interp::{EarlyEnd, Machine, Memories};
+use interp::{Machine, Memories};
 use ir::{Func, Function, Module, SupplyError};
 use std::sync::Arc;
 
@@ -145,11 +146,12 @@ impl Callback<'_> {
         body: impl FnOnce(&mut RunAccess<'_>) -> Result<R, RunStop>,
     ) -> Result<R, RunStop> {
         let state = self.access.state();
-        // Native code compares the stack with its limit; the interpreter does not.
-        if stack::is_below(state.view.context().stack_limit.get() as usize) {
-            let site = state.machine.site(func, None);
-            let end = state.machine.end_in_native(EarlyEnd::StackOverflow, site);
-            return Err(RunStop::Outcome(end));
+        // Native code compares the stack with its limit; the interpreter does not. Neither sees
+        // that the embedder has moved to another stack.
+        let context = state.view.context();
+        let (limit, room) = (context.stack_limit.get(), context.stack_room.get());
+        if stack::is_outside(limit as usize, room as usize) {
+            return Err(native::no_room(state, func));
         }
         self.access.with_embedder(embedder, body)
     }

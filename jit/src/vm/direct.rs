@@ -18,6 +18,9 @@ use std::sync::Arc;
 impl VmState {
     /// Binds an imported function (see [`super::Vm::bind`]).
     pub(super) fn bind(&mut self, func: Func, function: &DirectFunction) -> Result<(), BindError> {
+        // A run that panicked has left retired code, which calls nothing any more
+        // (`code_of_a_run_that_panicked_keeps_no_function`).
+        self.sweep();
         let module = &self.modules.current;
         let decl = module.funcs.get(func).filter(|decl| decl.import.is_some());
         let decl = decl.ok_or(BindError::NotImported(func))?;
@@ -38,9 +41,9 @@ impl VmState {
         if function.takes_memory && !can_access {
             return Err(BindError::Memory(func));
         }
+        self.require_unused(func)?;
         let code = self.modules.engine.direct(func, &decl.name, function);
         let code = Arc::new(code.map_err(BindError::Compile)?);
-        self.require_unused(func)?;
         self.table.bind(func, Some(Direct { code, function: function.clone() }));
         self.point_at_current(func);
         self.sweep();
@@ -50,6 +53,8 @@ impl VmState {
     /// Undoes [`VmState::bind`].
     pub(super) fn unbind(&mut self, func: Func) -> Result<(), BindError> {
         if self.table.direct(func).is_some() {
+            // As in `bind`.
+            self.sweep();
             self.require_unused(func)?;
             self.table.bind(func, None);
             self.point_at_current(func);

@@ -118,13 +118,20 @@ impl VmState {
         self.table.set_link(std::ptr::from_ref(cell).addr(), link);
     }
 
-    /// Whether a run of this machine may enter a continuation: its target fits the machine and the
-    /// functions that are bound here, and this machine has linked the points of the target.
-    pub(super) fn may_enter(&self, continuation: &Continuation) -> bool {
+    /// Checks that a run of this machine may enter a continuation: its target fits the machine and
+    /// the functions that are bound here, and this machine has linked the points of the target.
+    ///
+    /// # Errors
+    /// [`LinkError::NotAdopted`] or [`LinkError::NotBound`].
+    pub(super) fn may_enter(&self, continuation: &Continuation) -> Result<(), LinkError> {
         let target = &continuation.target;
-        self.modules.fits(target)
-            && self.table.has_linked(continuation)
-            && self.not_bound(target).is_none()
+        if !self.modules.fits(target) || !self.table.has_linked(continuation) {
+            return Err(LinkError::NotAdopted);
+        }
+        match self.not_bound(target) {
+            Some(func) => Err(LinkError::NotBound(func)),
+            None => Ok(()),
+        }
     }
 
     /// Checks that an action fits a point of a version.
@@ -176,7 +183,7 @@ impl VmState {
                     return Err(LinkError::NoEntry { number });
                 }
                 missing(&continuation.requires)?;
-                if self.may_enter(continuation) { Ok(()) } else { Err(LinkError::NotAdopted) }
+                self.may_enter(continuation)
             }
             Action::Interpret(mapping) => self.check_landings(version, number, mapping, None),
             Action::Hand(mapping, states) => {

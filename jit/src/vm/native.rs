@@ -76,9 +76,11 @@ impl VmState {
     /// The borrow with which `run` was made outlasts the value returned.
     #[inline(always)]
     pub(super) unsafe fn begin(&mut self, run: HostedRun) -> Result<InProgress<'_>, Box<RunStop>> {
-        let limit = stack::limit(HELPER_STACK + LEAF_STACK).map_err(no_stack)?;
+        let allowed = stack::allowed(HELPER_STACK + LEAF_STACK).map_err(no_stack)?;
         self.modules.require_own(&self.machine).map_err(refused)?;
-        self.view.context().stack_limit.set(limit as u64);
+        let context = self.view.context();
+        context.stack_limit.set(allowed.start as u64);
+        context.stack_room.set((allowed.end - allowed.start) as u64);
         let current = InProgress { state: self, has_ended: false };
         let machine = &current.state.machine;
         // A collector of the machine's own finds no native frames.
@@ -384,8 +386,17 @@ pub(super) fn stopped(state: &mut VmState, stop: NativeStop) -> RunStop {
     stop
 }
 
+/// The end of a call for which the stack has no room, or that is made on a foreign stack.
+#[cold]
+pub(super) fn no_room(state: &mut VmState, func: Func) -> RunStop {
+    match stack::allowed(HELPER_STACK + LEAF_STACK) {
+        Ok(_) => RunStop::Outcome(overflow(state, func)),
+        Err(error) => *no_stack(error),
+    }
+}
+
 /// The end of a run at a function for which the stack has no room.
-pub(super) fn overflow(state: &mut VmState, func: Func) -> Outcome {
+fn overflow(state: &mut VmState, func: Func) -> Outcome {
     let site = state.machine.site(func, None);
     state.machine.end_in_native(EarlyEnd::StackOverflow, site)
 }

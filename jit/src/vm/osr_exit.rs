@@ -185,6 +185,7 @@ impl VmState {
             None => Err(LinkError::Missing { number, value: *value }),
         };
         let inputs = continuation.requires.iter().map(input).collect::<Result<_, _>>()?;
-        if self.may_enter(continuation) { Ok(inputs) } else { Err(LinkError::NotAdopted) }
+        self.may_enter(continuation)?;
+        Ok(inputs)
     }
 }

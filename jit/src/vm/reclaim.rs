@@ -20,6 +20,11 @@
 //! - *Return addresses of native frames.* The walk visits all of them: each entry of the run into
 //!   native code has a record here, and the frame pointers lead from the stub that waits to the
 //!   trampoline of the entry.
+//! - *Typed entries.* They have the address of a trampoline, which they keep by a reference, and
+//!   which is pinned. The trampoline takes the code of the function from the context at each call.
+//! - *Code itself.* Addresses in it are those of pinned stubs, and of functions of the embedder.
+//!   These stay: a machine adopts such code only with the functions bound, and neither replaces nor
+//!   unbinds one that code of its table calls (`VmState::not_bound`, `VmState::require_unused`).
 //! - *Registers and other words of native frames.* The lowering loads the address of code right
 //!   before it jumps there, and no safe point comes in between. A frame that waits in a stub has
 //!   already used the address of the stub. It loads addresses anew afterwards, because calls write

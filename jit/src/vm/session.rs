@@ -28,7 +28,8 @@ pub struct Session<'s> {
     access: RunAccess<'s>,
     activation: &'s SharedActivation<'s>,
     context: *mut u8,
-    /// The identity of the machine; null if no call may enter native code.
+    /// The identity of the machine while the context has fuel and globals of it. Otherwise null,
+    /// and no call may enter native code.
     owner: *const (),
     /// The reason why no call may.
     closed: Option<RunError>,
@@ -86,9 +87,11 @@ impl Vm {
     ///   or else the next call of the session.
     /// - The code that a call replaces is freed at a safe point of a later call, or at the end of
     ///   the session.
-    /// - The calls of a session run on the stack on which the session has begun.
+    /// - The calls of a session run on the stack of the thread: a call on another one, such as a
+    ///   coroutine's, ends with [`RunError::NoStack`].
     ///
-    /// The cost of beginning and ending a session is that of a run.
+    /// The cost of beginning and ending a session is that of a run. Each call of a function without
+    /// code asks [`super::Tiering::demanded`], which may compile.
     ///
     /// # Errors
     /// If the stack has unknown bounds, or the machine or its memories were exchanged.
@@ -188,22 +191,36 @@ impl Session<'_> {
     }
 
     /// The state of the program, between calls. Costs as [`super::Vm::run`].
+    ///
+    /// # Panics
+    /// If `change` panics. The session continues afterwards, without the runs that `change` has
+    /// begun on the machine.
     pub fn with_machine<T>(&mut self, change: impl FnOnce(&mut Machine) -> T) -> T {
-        let state = self.access.state();
-        state.view.take_back(&mut state.machine);
-        state.machine.refresh_digests();
-        let changed = change(&mut state.machine);
-        self.share();
+        let mut lent = LentMachine::of(self);
+        let changed = change(&mut lent.session.access.state().machine);
+        lent.returned = true;
         changed
     }
 
-    /// Updates the context after Rust has used the state.
+    /// Brings the machine up to date. A machine in an exchanged place has its own globals, which
+    /// those of the context must not replace (`an_exchanged_machine_keeps_its_globals`).
+    fn take_back(&mut self) {
+        if !self.owner.is_null() {
+            self.owner = ptr::null();
+            let state = self.access.state();
+            state.view.take_back(&mut state.machine);
+        }
+    }
+
+    /// Updates the context after Rust has used the state. No call may enter native code if the
+    /// machine was exchanged: the context then has addresses in the one before.
     fn share(&mut self) {
         let state = self.access.state();
         state.point_at_fresh_stubs();
-        if let Err(error) = state.view.share(&mut state.machine, &state.modules, &state.table) {
-            (self.owner, self.closed) = (ptr::null(), Some(error));
-        }
+        self.traces = state.machine.is_tracing();
+        let shared = state.view.share(&mut state.machine, &state.modules, &state.table);
+        self.owner = if shared.is_ok() { Arc::as_ptr(&state.identity) } else { ptr::null() };
+        self.closed = shared.err();
     }
 
     #[cold]
@@ -213,9 +230,8 @@ impl Session<'_> {
 
     #[cold]
     fn note_return(&mut self, words: &[u64]) {
-        let state = self.access.state();
-        state.view.take_back(&mut state.machine);
-        state.machine.trace_return(words);
+        self.take_back();
+        self.access.state().machine.trace_return(words);
         self.share();
     }
 
@@ -231,18 +247,19 @@ impl Session<'_> {
         // The entry may have noted frames, which are gone.
         state.native.leave();
         state.native.enter();
-        state.view.take_back(&mut state.machine);
+        self.take_back();
+        let state = self.access.state();
         let stop = match stop {
             Some(NativeStop::Panic(payload)) => {
                 state.machine.give_up();
+                self.access.run().forget_end();
                 self.share();
                 std::panic::resume_unwind(payload);
             }
             Some(stop) => native::stopped(state, stop),
-            None => RunStop::Outcome(native::overflow(state, func)),
+            None => native::no_room(state, func),
         };
-        let run = self.access.run();
-        (run.ending, run.ended) = (None, None);
+        self.access.run().forget_end();
         let state = self.access.state();
         // A request that came too late for this call must not end the next one.
         state.view.forget_interrupts();
@@ -252,14 +269,44 @@ impl Session<'_> {
     }
 }
 
+/// The machine while the owner changes it. Brings the context up to date at the end, also if the
+/// owner panics: the next call uses the addresses there (`a_machine_changed_before_a_panic_is_used`).
+struct LentMachine<'l, 's> {
+    session: &'l mut Session<'s>,
+    returned: bool,
+}
+
+impl<'l, 's> LentMachine<'l, 's> {
+    fn of(session: &'l mut Session<'s>) -> LentMachine<'l, 's> {
+        session.take_back();
+        let state = session.access.state();
+        state.machine.refresh_digests();
+        // Runs that the owner starts on the machine itself have a host, also on a machine that is
+        // taken out (`the_machine_of_a_session_calls_its_host`).
+        state.machine.stop_at_imports(false);
+        LentMachine { session, returned: false }
+    }
+}
+
+impl Drop for LentMachine<'_, '_> {
+    fn drop(&mut self) {
+        let machine = &mut self.session.access.state().machine;
+        if !self.returned {
+            machine.give_up();
+        }
+        // A session has an embedder, which serves the imports (`VmState::begin`).
+        machine.stop_at_imports(true);
+        self.session.share();
+    }
+}
+
 /// Ends a session, also if a panic unwinds it.
 struct Closing<'s>(Session<'s>);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        let state = self.0.access.state();
-        state.native.leave();
-        state.view.take_back(&mut state.machine);
+        self.0.take_back();
+        self.0.access.state().native.leave();
     }
 }
 
@@ -281,3 +328,6 @@ pub(super) fn begin<T>(
         body(&mut closing.0)
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -275,6 +275,12 @@ impl HostedRun {
         !matches!(self.outside, Outside::Host(_))
     }
 
+    /// Forgets the end of a call, which must not end the next call of its session
+    /// (`a_panic_of_the_embedder_passes`).
+    pub(super) fn forget_end(&mut self) {
+        (self.ending, self.ended) = (None, None);
+    }
+
     /// The calls of the embedder that are in progress.
     pub(super) fn depth(&self) -> usize {
         self.callbacks

@@ -419,10 +419,8 @@ impl VmState {
             let error = ContinueError::OtherSource { function };
             return Err(RunStop::Failed(RunError::Continue(error)));
         }
-        match self.may_enter(continuation) {
-            true => Ok(()),
-            false => Err(RunStop::Failed(RunError::Link(LinkError::NotAdopted))),
-        }
+        let may_enter = self.may_enter(continuation);
+        may_enter.map_err(|error| RunStop::Failed(RunError::Link(error)))
     }
 
     /// The ascent into a continuation that was required to fit. Its inputs are in the buffer.
