@@ -54,6 +54,7 @@ const ALLOWED: &[Row] = &[
     ("judges", EVERYTHING, &[]),
     ("csmith", &[], &[]),
     ("lang", &["osier"], &[]),
+    ("ebpf", &["osier"], &[]),
 ];
 
 /// The crates that embedders link.

@@ -144,7 +144,7 @@ pub type BatchJudge = dyn Fn(Range<u64>, &BatchWatch<'_>) -> bool + Send + Sync;
 
 /// The campaign, as the judge of a batch sees it.
 pub struct BatchWatch<'a> {
-    campaign: &'a Campaign,
+    campaign: &'a RunningCampaign,
     batch: &'a Mutex<BatchInWork>,
 }
 
@@ -232,7 +232,7 @@ struct BatchInWork {
 }
 
 /// The data that the threads of a campaign share. Abandoned threads outlive the campaign.
-struct Campaign {
+struct RunningCampaign {
     judge: Arc<BatchJudge>,
     limits: CampaignLimits,
     next: AtomicU64,
@@ -244,7 +244,7 @@ struct Campaign {
 
 /// Ends the campaign when its thread panics. Without this, the batches of other threads would wait
 /// for the batch of the thread that panicked (`a_source_that_panics_ends_the_campaign`).
-struct EndOnPanic<'a>(&'a Campaign);
+struct EndOnPanic<'a>(&'a RunningCampaign);
 
 impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {
@@ -255,7 +255,7 @@ impl Drop for EndOnPanic<'_> {
 }
 
 /// A thread of a campaign.
-struct Worker {
+struct CampaignThread {
     batch: Arc<Mutex<BatchInWork>>,
     thread: JoinHandle<()>,
 }
@@ -288,7 +288,7 @@ pub fn campaign_by(
     limits: &CampaignLimits,
     tell: &dyn Fn(&Figures),
 ) -> Results {
-    let campaign = Arc::new(Campaign {
+    let campaign = Arc::new(RunningCampaign {
         judge,
         limits: limits.clone(),
         next: AtomicU64::new(0),
@@ -296,7 +296,8 @@ pub fn campaign_by(
         ledger: Mutex::default(),
         handed_in: Condvar::new(),
     });
-    let mut workers: Vec<Worker> = (0..jobs.max(1)).map(|_| campaign.worker(None)).collect();
+    let mut workers: Vec<CampaignThread> =
+        (0..jobs.max(1)).map(|_| campaign.worker(None)).collect();
     loop {
         campaign.wait(tell);
         if campaign.over.load(Ordering::Relaxed) || (limits.stop)() {
@@ -324,14 +325,14 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Campaign {
+impl RunningCampaign {
     /// Starts a thread, on the batch of an abandoned thread if there is one.
-    fn worker(self: &Arc<Campaign>, batch: Option<BatchInWork>) -> Worker {
+    fn worker(self: &Arc<RunningCampaign>, batch: Option<BatchInWork>) -> CampaignThread {
         let (campaign, resumes) = (Arc::clone(self), batch.is_some());
         let batch = Arc::new(Mutex::new(batch.unwrap_or_default()));
         let own = Arc::clone(&batch);
         let thread = std::thread::spawn(move || campaign.work(&own, resumes));
-        Worker { batch, thread }
+        CampaignThread { batch, thread }
     }
 
     fn is_over(&self) -> bool {
@@ -389,7 +390,7 @@ impl Campaign {
     }
 
     /// Abandons a thread whose case takes too long. Another thread takes the rest of its batch.
-    fn replace_late(self: &Arc<Campaign>, worker: &mut Worker, limit: &CaseTime) {
+    fn replace_late(self: &Arc<RunningCampaign>, worker: &mut CampaignThread, limit: &CaseTime) {
         let mut batch = locked(&worker.batch);
         let is_late = |begun: Duration| (limit.clock)().saturating_sub(begun) > limit.most;
         let Some((late, _)) = batch.begun.filter(|(_, begun)| is_late(*begun)) else { return };
@@ -407,9 +408,9 @@ impl Campaign {
 
     /// Abandons all threads that have not ended, and adds up: the batches that still wait, since an
     /// earlier batch may never arrive, and the cases judged in the batches in work.
-    fn finish(&self, workers: Vec<Worker>) -> Results {
+    fn finish(&self, workers: Vec<CampaignThread>) -> Results {
         let mut parts: BTreeMap<u64, Results> = BTreeMap::new();
-        for Worker { batch, thread } in workers {
+        for CampaignThread { batch, thread } in workers {
             if thread.is_finished() {
                 thread.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
             }

@@ -34,8 +34,8 @@ pub struct FuzzReport {
     pub failures: Vec<FuzzFailure>,
     /// The number of compared transitions.
     pub transitions: u64,
-    /// The number of programs in work when the time was up or the command was interrupted. No figure
-    /// counts them.
+    /// The number of programs in work when the time was up or the command was interrupted. No
+    /// figure counts them.
     pub unfinished: u64,
     /// The commands of the programs that took longer than `--case-time`. No figure counts them.
     pub late: Vec<String>,

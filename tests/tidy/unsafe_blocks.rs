@@ -1,9 +1,9 @@
 //! Every use of `unsafe`, with the reason that makes it right.
 //!
-//! `jit` alone has unsafe code. `jit/UNSAFE.md` lists it completely, so that a reviewer sees each
+//! Of the crates that embedders link, `jit` alone has unsafe code. `jit/UNSAFE.md` lists it completely, so that a reviewer sees each
 //! change: run the test with `OIR_BLESS=1` to write the list anew.
 
-use crate::code::identifiers_of;
+use crate::code::{HAS_UNSAFE, identifiers_of};
 use crate::report;
 use crate::tree::{Source, sources};
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ const HEADER: &str = "\
 # Unsafe code
 
 Every unsafe block, function and implementation of the crate `jit`, by file and function, with its
-reason. For a function the reason is its contract. No other crate has unsafe code. The test
+reason. For a function the reason is its contract. No other crate that embedders link has unsafe
+code; the client in `examples/ebpf` has memory of its own. The test
 `unsafe_code_is_listed` (`tests/tidy/unsafe_blocks.rs`) writes this list with `OIR_BLESS=1`, and
 fails if it is out of date.
 ";
@@ -203,7 +204,9 @@ fn unsafe_code_is_listed() {
             continue;
         }
         if !source.path.starts_with("jit/") {
-            wrong.push(format!("{} has unsafe code", source.path));
+            if !HAS_UNSAFE.iter().any(|place| source.path.starts_with(place)) {
+                wrong.push(format!("{} has unsafe code", source.path));
+            }
             continue;
         }
         let (uses, others) = uses(&source);

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first signal raises a flag, so that a command can end its work and write
-//! its partial results. The second signal ends the process. A service that ends a job sends SIGTERM,
-//! and wants the figures so far as a user at a terminal does.
+//! its partial results. The second signal ends the process. A service that ends a job sends
+//! SIGTERM, and wants the figures so far as a user at a terminal does.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;

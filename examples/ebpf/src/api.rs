@@ -1,6 +1,7 @@
 //! The types of the runtime, over this back end. Its own tests run on them (`osier-ebpf tests`).
 #![allow(unsafe_code, reason = "the runtime has these functions")]
 
+use crate::interpreter::ByteRegion;
 use crate::program::Program;
 use crate::runtime::{Mode, Native};
 use osier::inlining::PassPlan;
@@ -110,7 +111,7 @@ impl<'a> EbpfVmMbuff<'a> {
         self.changed();
     }
 
-    /// Does nothing: this back end has memory of its own for code.
+    /// The back end has memory of its own for code, so the call does nothing.
     pub fn set_jit_exec_memory(&mut self, _memory: &'a mut [u8]) -> Result<(), Error> {
         Ok(())
     }
@@ -127,15 +128,14 @@ impl<'a> EbpfVmMbuff<'a> {
         Native::new(&program, &helpers, &self.allowed, self.has_buffer, &mode).map_err(Error::other)
     }
 
-    fn run(&self, packet: (u64, usize), buffer: (u64, usize)) -> Result<u64, Error> {
+    fn run(&self, packet: ByteRegion, buffer: ByteRegion) -> Result<u64, Error> {
         let mut native = self.native.lock().unwrap_or_else(PoisonError::into_inner);
         if native.is_none() {
             *native = Some(self.made()?);
         }
         let native = native.as_mut().expect("made above");
         // SAFETY: the caller of the function above has lent these bytes.
-        unsafe { native.run_at((packet.0, packet.1 as u64), (buffer.0, buffer.1 as u64)) }
-            .map_err(Error::other)
+        unsafe { native.run_at(packet, buffer) }.map_err(Error::other)
     }
 
     /// Names what the runtime's compilers refuse, as they do.
@@ -175,7 +175,11 @@ impl EbpfVmMbuff<'_> {
     /// As in the runtime, the program may write to both: a caller that lends bytes for reading
     /// promises that it does not.
     pub fn execute_program(&self, packet: &[u8], buffer: &[u8]) -> Result<u64, Error> {
-        self.run((packet.as_ptr() as u64, packet.len()), (buffer.as_ptr() as u64, buffer.len()))
+        let region = |bytes: &[u8]| ByteRegion {
+            at: bytes.as_ptr().expose_provenance() as u64,
+            length: bytes.len() as u64,
+        };
+        self.run(region(packet), region(buffer))
     }
 
     /// # Safety

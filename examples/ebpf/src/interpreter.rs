@@ -201,23 +201,43 @@ fn branches(insn: &Insn, wide: bool, a: u64, b: u64) -> bool {
     }
 }
 
+/// Bytes of the process that a run may access.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ByteRegion {
+    pub(crate) at: u64,
+    pub(crate) length: u64,
+}
+
+impl ByteRegion {
+    /// The bytes of a slice, which the caller keeps borrowed.
+    pub fn of(bytes: &mut [u8]) -> ByteRegion {
+        let at = bytes.as_mut_ptr().expose_provenance() as u64;
+        ByteRegion { at, length: bytes.len() as u64 }
+    }
+
+    pub(crate) fn of_stack(at: u64) -> ByteRegion {
+        ByteRegion { at, length: ebpf::STACK_SIZE as u64 }
+    }
+}
+
 /// The memory that a run may access.
 #[derive(Clone, Default, Debug)]
 pub struct Space {
-    /// Addresses and lengths: the packet, the metadata buffer, the stack.
-    pub(crate) regions: [(u64, u64); 3],
+    /// The packet, the metadata buffer, the stack.
+    pub(crate) regions: [ByteRegion; 3],
     pub(crate) more: Vec<Range<u64>>,
 }
 
 impl Space {
     /// The address of the packet.
     pub fn packet(&self) -> u64 {
-        self.regions[0].0
+        self.regions[0].at
     }
 
     fn allows(&self, at: u64, bytes: u64) -> bool {
-        let is_in = |(base, length): &(u64, u64)| {
-            at.checked_add(bytes).is_some_and(|end| *base <= at && end <= base + length)
+        let is_in = |region: &ByteRegion| {
+            at.checked_add(bytes)
+                .is_some_and(|end| region.at <= at && end <= region.at + region.length)
         };
         self.regions.iter().any(is_in) || self.more.iter().any(|range| range.contains(&at))
     }
@@ -283,8 +303,9 @@ pub fn profile(
 ) -> Result<u64, String> {
     let mut stack = vec![0_u64; ebpf::STACK_SIZE / 8];
     let stack_at = stack.as_mut_ptr().expose_provenance() as u64;
-    let at = packet.as_mut_ptr().expose_provenance() as u64;
-    let regions = [(at, packet.len() as u64), (0, 0), (stack_at, ebpf::STACK_SIZE as u64)];
+    let lent = ByteRegion::of(packet);
+    let at = lent.at;
+    let regions = [lent, ByteRegion::default(), ByteRegion::of_stack(stack_at)];
     let space = Space { regions, more: Vec::new() };
     let mut r = [0; 11];
     r[1] = if packet.is_empty() { 0 } else { at };

@@ -78,7 +78,7 @@ pub struct Callable {
     pub body: BTreeSet<usize>,
     /// The registers that it or its callees read or write, as bits.
     pub uses: u16,
-    /// The registers that it or its callees write, of those that the caller sees.
+    /// The registers visible to the caller that the function or one of its callees writes.
     pub results: u16,
     /// Whether it or its callees access memory.
     pub accesses: bool,

@@ -4,7 +4,7 @@
 //! accesses memory of the process at its addresses.
 #![allow(unsafe_code, reason = "the machine's programs access memory of the process")]
 
-use crate::interpreter::{Fault, Interpreter, Profile, Registers, Space, text};
+use crate::interpreter::{ByteRegion, Fault, Interpreter, Profile, Registers, Space, text};
 use crate::memory::sizes;
 use crate::program::{Op, Program, op};
 use crate::translate::{BOUNDS, IN_FRONT, Shape, Translated, registers, translate};
@@ -34,7 +34,7 @@ pub enum Mode {
     Interpreted,
     /// In native code, after the passes of a pipeline.
     Native(PassPlan),
-    /// Likewise, with assumptions: that what a profile has not seen never happens.
+    /// In native code that assumes a profile: a branch that never jumped never jumps.
     Assuming(Pipeline, Profile),
     /// By the interpreter of this crate, which enters native code in loops.
     Entering(Pipeline),
@@ -280,10 +280,8 @@ impl Native {
     /// # Errors
     /// The text of the machine for a fault.
     pub fn run(&mut self, packet: &mut [u8], buffer: &mut [u8]) -> Result<u64, String> {
-        let region =
-            |bytes: &mut [u8]| (bytes.as_mut_ptr().expose_provenance() as u64, bytes.len() as u64);
         // SAFETY: both are borrowed until the run has ended.
-        unsafe { self.run_at(region(packet), region(buffer)) }
+        unsafe { self.run_at(ByteRegion::of(packet), ByteRegion::of(buffer)) }
     }
 
     /// Runs the program several times on a packet, in one session, and returns the last result.
@@ -294,8 +292,7 @@ impl Native {
         if self.entry.is_none() || self.enters {
             return (0..count).try_fold(0, |_, _| self.run(packet, &mut []));
         }
-        let region = (packet.as_mut_ptr().expose_provenance() as u64, packet.len() as u64);
-        self.begin(region, (0, 0));
+        self.begin(ByteRegion::of(packet), ByteRegion::default());
         let (stack, uses_stack) = (&mut self.stack, self.host.program.uses_stack);
         let (entry, args) = (&self.entry, &self.args);
         let ended = self.vm.session(&mut self.host, |session| {
@@ -319,14 +316,14 @@ impl Native {
         self.host.result(outcome).map_err(|fault| self.host.text(&fault))
     }
 
-    /// As [`Native::run`], with addresses and lengths.
+    /// As [`Native::run`], with the places of the bytes.
     ///
     /// # Errors
     /// As [`Native::run`].
     ///
     /// # Safety
     /// The bytes are the program's for the run: to read, and to write if the program does.
-    pub unsafe fn run_at(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> Result<u64, String> {
+    pub unsafe fn run_at(&mut self, packet: ByteRegion, buffer: ByteRegion) -> Result<u64, String> {
         if self.host.program.uses_stack {
             self.stack.fill(0);
         }
@@ -340,23 +337,23 @@ impl Native {
     }
 
     /// Computes the arguments of a run. Returns the program's first register and its stack.
-    fn begin(&mut self, packet: (u64, u64), buffer: (u64, u64)) -> (u64, u64) {
+    fn begin(&mut self, packet: ByteRegion, buffer: ByteRegion) -> (u64, u64) {
         let stack = self.stack.as_mut_ptr().expose_provenance() as u64;
         let host = &mut self.host;
-        host.space.regions = [packet, buffer, (stack, ebpf::STACK_SIZE as u64)];
+        host.space.regions = [packet, buffer, ByteRegion::of_stack(stack)];
         let bounds = &mut host.bounds;
         bounds.clear();
         if host.program.counts_depth {
             bounds.push(0);
         }
-        bounds.extend([packet.0, packet.1]);
+        bounds.extend([packet.at, packet.length]);
         if self.shape.has_buffer {
-            bounds.extend([buffer.0, buffer.1]);
+            bounds.extend([buffer.at, buffer.length]);
         }
         bounds.push(stack);
-        let first = match (buffer.1, packet.1) {
-            (1.., _) => buffer.0,
-            (_, 1..) => packet.0,
+        let first = match (buffer.length, packet.length) {
+            (1.., _) => buffer.at,
+            (_, 1..) => packet.at,
             _ => 0,
         };
         self.args.clear();
@@ -389,7 +386,7 @@ impl Native {
             let mut bounds = host.bounds.clone();
             let sizes = sizes(&program, &program.functions[&0]);
             let lengths = host.space.regions.iter().take(if has_buffer { 2 } else { 1 });
-            for (_, length) in lengths {
+            for ByteRegion { length, .. } in lengths {
                 bounds.extend(sizes.iter().map(|size| (length + 1).saturating_sub(*size)));
             }
             let contents = |value| {

@@ -2,8 +2,8 @@
 //!
 //! Each function of the program becomes a function. It takes the bounds of the regions that the
 //! program may access, and the registers that it uses; it returns the registers that the caller
-//! sees. An access tests these regions. One that none of them has traps, with the number of its
-//! instruction.
+//! sees. An access tests these regions. An access outside of all regions traps, with the number of
+//! its instruction.
 
 use crate::memory::Region;
 use crate::program::{Callable, Op, Program, REGISTERS, callee, op, successors};

@@ -100,7 +100,8 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
     }
 }
 
-/// The case of one program. `command` is the path of a file, or a path and arguments separated by blanks.
+/// The case of one program. `command` is the path of a file, or a path and arguments separated by
+/// blanks.
 /// A path that names an existing file wins, so a path may contain blanks.
 fn case(command: &str, stdin: &Arc<[u8]>) -> Result<Case, CommandFailure> {
     let args: Vec<String> = match Path::new(command).is_file() {

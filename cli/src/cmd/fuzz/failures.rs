@@ -36,7 +36,7 @@ pub(super) fn failures(
     let end = Instant::now() + Duration::from_secs(args.reduce_time.into());
     let stopped = Arc::clone(stop);
     let is_over: IsOver = Arc::new(move || stopped.is_over() || Instant::now() >= end);
-    let again = |kind: SourceKind| Again { args, kind, sources, stop, is_over: &is_over };
+    let again = |kind: SourceKind| FailureRetrial { args, kind, sources, stop, is_over: &is_over };
     let all = campaigns
         .iter()
         .flat_map(|one| one.results.failures.iter().map(|failure| (again(one.kind), failure)));
@@ -59,7 +59,7 @@ pub(super) fn failures(
 
 /// Judges failures again.
 #[derive(Clone, Copy)]
-struct Again<'a> {
+struct FailureRetrial<'a> {
     args: &'a Args,
     kind: SourceKind,
     sources: &'a CampaignSources,
@@ -67,7 +67,7 @@ struct Again<'a> {
     is_over: &'a IsOver,
 }
 
-impl Again<'_> {
+impl FailureRetrial<'_> {
     /// A failure without the rewrite to blame and without a test.
     fn described(self, failure: &FailedCase) -> FuzzFailure {
         let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();

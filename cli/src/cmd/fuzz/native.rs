@@ -9,8 +9,8 @@
 //! with its last case. Only a case that exhausts the time alone is a finding ([`is_out_of_time`]).
 //!
 //! Others may kill a child: a machine out of memory does. Its last case gets another child. If that
-//! child is killed too, the command ends with an error: no program is to blame. When the campaign is
-//! over, the command kills its children itself.
+//! child is killed too, the command ends with an error: no program is to blame. When the campaign
+//! is over, the command kills its children itself.
 
 use super::SourceKind;
 use crate::cmd::failure::CommandFailure;
@@ -36,8 +36,8 @@ const ADDRESS_SPACE: u64 = 256 << 30;
 /// Processor time of a child in seconds without `--case-time`. A case takes some hundredths of a
 /// second.
 pub(super) const CPU_SECONDS: u64 = 120;
-/// The wall time of a case of a child, in its seconds of processor time: a busy machine is slow, and
-/// a child that waits for itself uses none.
+/// The wall time of a case of a child, in its seconds of processor time: a busy machine is slow,
+/// and a child that waits for itself uses none.
 const WALL_FACTOR: u32 = 10;
 /// The interval at which the command looks whether the campaign is over.
 pub(super) const POLL: Duration = Duration::from_millis(20);
