@@ -59,12 +59,8 @@ fn a_function_that_the_module_lacks_is_answered_with_names_like_it() {
     let sort = kernel("sort", "");
     let ended = osier(&["report", &sort, "--func", "quick_srot"]).with_status(2);
     assert!(ended.stderr.contains("no function \"quick_srot\"; "), "{}", ended.stderr);
-    let known = osier(&["opt", &sort, "--emit", "listing"]).with_status(0).stdout;
-    let name = known.split('@').nth(1).and_then(|rest| rest.split(['(', ' ', ':']).next());
-    let name = name.expect("a function in the listing");
-    let ended = osier(&["report", &sort, "--func", &format!("{name}_")]).with_status(2);
-    assert!(ended.stderr.contains("did you mean \""), "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("\"{name}\"")), "{}", ended.stderr);
+    let ended = osier(&["report", &sort, "--func", "quicksrt"]).with_status(2);
+    assert!(ended.stderr.contains("did you mean \"quicksort\""), "{}", ended.stderr);
 }
 
 /// What does not run a module leaves out the functions that use what is not supported. A run
