@@ -117,8 +117,8 @@ pub(crate) struct Context {
     pub(crate) functions: Cell<u64>,
     /// The number of the OSR point at which a run ends, or of an assumption that has failed.
     pub(crate) trap_number: Cell<u64>,
-    /// The return address of the last call in a cold block ([`crate::stubs::Stub::Cold`]): the place
-    /// of a host function that the stub called.
+    /// The return address of the last call in a cold block ([`crate::stubs::Stub::Cold`]): the
+    /// place of a host function that the stub called.
     pub(crate) cold_caller: Cell<u64>,
     /// The frame pointer of the waiting stub. The stub stores it before it calls
     /// [`Helpers::call_lazy`] or [`Helpers::leave`].
