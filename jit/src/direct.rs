@@ -236,9 +236,10 @@ impl DirectMemory<'_> {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: shims, and code that calls the function at its address, alone make this value, of
-        // the view in the context (`DirectFunction::call`). The view describes a live memory: helpers and entries write the view anew (`NativeView::share`). Nobody else
-        // accesses the memory during the call, since native code and all Rust frames of the run
-        // wait for it; writing needs `&mut self`, and the value cannot be copied.
+        // the view in the context (`DirectFunction::call`). The view describes a live memory:
+        // helpers and entries write the view anew (`NativeView::share`). Nobody else accesses the
+        // memory during the call, since native code and all Rust frames of the run wait for it;
+        // writing needs `&mut self`, and the value cannot be copied.
         unsafe { slice::from_raw_parts(self.base, self.bytes as usize) }
     }
 

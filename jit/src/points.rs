@@ -68,8 +68,8 @@ impl Cell {
 }
 
 /// The words in front of contexts (`ContextBlock::flags`) that are free: no point of an engine's
-/// versions has them. Code is compiled before a machine adopts it, so a word belongs to one point of the
-/// whole engine.
+/// versions has them. Code is compiled before a machine adopts it, so a word belongs to one point
+/// of the whole engine.
 #[derive(Debug, Default)]
 pub(crate) struct FlagWords(Mutex<FreeWords>);
 

@@ -3,15 +3,21 @@
 
 use super::direct::{CALLS, calling, double, named, plain};
 use super::sessions::Asked;
-use super::support::{Calls, Pair, engine, invoke, module, vm};
-use osier::interp::Outcome;
-use osier::ir::Func;
+use super::support::{Calls, Pair, engine, invoke, module};
+use osier::interp::{Limits, Options, Outcome};
+use osier::ir::{Func, Module};
 use osier::jit::{
     Action, BindError, BoundFunctions, Callback, Condition, Config, Continuation, LinkError,
-    Onward, OpenPoint, RunError, Tier, Tiering, VersionSpec,
+    Onward, OpenPoint, RunError, Tier, Tiering, VersionSpec, Vm,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+
+/// A machine that may run code that calls functions at their addresses: it records no calls.
+pub(super) fn untraced(module: &Arc<Module>) -> Vm {
+    let engine = engine(Config::default());
+    Vm::new(&engine, module, Limits::default(), Options::default()).expect("instantiated")
+}
 
 /// Answers each open point with a continuation.
 struct Leads(Arc<Continuation>);
@@ -31,8 +37,8 @@ fn continuation(action: &Action) -> &Arc<Continuation> {
 #[test]
 fn continuations_call_bound_functions_at_their_addresses() {
     let pair = Pair::new(CALLS);
-    let engine = engine(Config::default());
-    let mut vm = vm(&engine, &pair.module);
+    let mut vm = untraced(&pair.module);
+    let engine = vm.engine().clone();
     let count = named(&pair.module, "count");
     vm.bind(count, &plain(double)).expect("it fits");
     let leading = |bound: &BoundFunctions| {
@@ -84,7 +90,7 @@ extern "C" fn next(x: u64) -> u64 {
 #[test]
 fn cold_blocks_call_no_function_at_its_address() {
     let module = module(COLD);
-    let mut vm = vm(&engine(Config::default()), &module);
+    let mut vm = untraced(&module);
     let (rare, often) = (named(&module, "rare"), named(&module, "often"));
     vm.bind(rare, &plain(double)).expect("it fits");
     let rare_alone = calling(&vm, "f", &vm.bound());
@@ -118,12 +124,13 @@ fn code_of_a_run_that_panicked_keeps_no_function() {
     let module = module(BOTH);
     let (bound, f): (Func, Func) = (named(&module, "bound"), named(&module, "f"));
     for unbinds in [true, false] {
-        let mut vm = vm(&engine(Config::default()), &module);
+        let mut vm = untraced(&module);
         vm.bind(bound, &plain(double)).expect("it fits");
         let version = calling(&vm, "f", &vm.bound());
         vm.install(&version, Vec::new()).expect("it fits");
+        let other = calling(&vm, "f", &BoundFunctions::default());
         let mut embedder = Asked(|back: &mut Callback<'_>, _| {
-            back.tier().uninstall(f);
+            back.tier().install(&other, Vec::new()).expect("it fits");
             panic!("asked for nothing")
         });
         let run = AssertUnwindSafe(|| vm.run(f, &[1], &mut embedder));

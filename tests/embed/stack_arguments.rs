@@ -1,8 +1,9 @@
 //! Arguments that cross in the stack: more of them than the C convention has registers.
 
+use super::addresses::untraced;
 use super::direct::named;
 use super::sessions::{Nobody, compiled};
-use super::support::invoke;
+use super::support::{invoke, module};
 use osier::interp::Outcome;
 use osier::ir::{DeclaredEffect, Memory, Module};
 use osier::jit::{BoundFunctions, Config, DirectFunction, DirectMemory, VersionSpec, Vm};
@@ -109,8 +110,8 @@ fn bound_functions_take_six_arguments() {
     type Words = extern "C" fn(&i64, i64, i64, i64, i64, i64, i64) -> i64;
     type Poke = extern "C" fn(&(), DirectMemory<'_>, i32, i64, i32, i64, i32, i64) -> i64;
     for at_addresses in [false, true] {
-        let mut vm = compiled(Config::default(), &text());
-        let module = Arc::clone(vm.module());
+        let module = module(&text());
+        let mut vm = untraced(&module);
         let function = DirectFunction::new(Arc::new(3), words as Words, DeclaredEffect::Any);
         vm.bind(named(&module, "words"), &function).expect("it fits");
         let function = DirectFunction::with_memory(Arc::new(()), poke as Poke, DeclaredEffect::Any);

@@ -30,8 +30,8 @@ pub(super) const ENTRY_FP: i32 = std::mem::offset_of!(EntryState, fp) as i32;
 pub(super) const ENTRY_PC: i32 = std::mem::offset_of!(EntryState, pc) as i32;
 
 /// One entry into native code on this thread, or all entries of a session, one after the other
-/// ([`super::enter::SharedActivation`]). It lives from before the call of the first trampoline until
-/// after the return of the last.
+/// ([`super::enter::SharedActivation`]). It lives from before the call of the first trampoline
+/// until after the return of the last.
 pub(super) struct Activation {
     /// The head of the context that the native code runs with.
     pub(super) entry: *const EntryState,

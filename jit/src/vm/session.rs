@@ -270,7 +270,8 @@ impl Session<'_> {
 }
 
 /// The machine while the owner changes it. Brings the context up to date at the end, also if the
-/// owner panics: the next call uses the addresses there (`a_machine_changed_before_a_panic_is_used`).
+/// owner panics: the next call uses the addresses there
+/// (`a_machine_changed_before_a_panic_is_used`).
 struct LentMachine<'l, 's> {
     session: &'l mut Session<'s>,
     returned: bool,

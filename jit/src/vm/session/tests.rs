@@ -42,8 +42,10 @@ unsafe extern "C" fn switched(
 
 /// Runs a closure on a stack of its own, in the heap.
 fn on_another_stack(body: &mut dyn FnMut()) {
+    /// # Safety
+    /// `data` is the address of the `body` below, which nobody else uses meanwhile.
     unsafe extern "C" fn call(data: *mut c_void) {
-        // SAFETY: `on_another_stack` passes the address of its reference, and waits.
+        // SAFETY: `on_another_stack` passes that address to `switched` alone, and waits.
         let body = unsafe { &mut *data.cast::<&mut dyn FnMut()>() };
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok());
     }
