@@ -298,11 +298,11 @@ impl FrameStates {
         state.locals.iter().find(|local| local.slot == slot).map(|local| local.content)
     }
 
-    /// The point of the last noted state in front of a point in its block, or at it, if the value is
-    /// available at the state, and neither that state nor a repeated one behind it names the value.
-    /// Then a guess about the value, at the point, is about no register: often it is the value that
-    /// a register had before. `None` for the results of instructions between the state and the
-    /// point, for values that a slot has, and without a noted state. Cost: as
+    /// The point of the last noted state in front of a point in its block, or at it, if the value
+    /// is available at the state, and neither that state nor a repeated one behind it names the
+    /// value. Then a guess about the value, at the point, is about no register: often it is the
+    /// value that a register had before. `None` for the results of instructions between the state
+    /// and the point, for values that a slot has, and without a noted state. Cost: as
     /// [`FrameStates::covering`].
     ///
     /// # Panics

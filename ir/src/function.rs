@@ -395,7 +395,8 @@ impl Function {
         self.block_names.get(&block).map(|n| &**n)
     }
 
-    /// Whether a block is marked as cold ([`crate::FunctionBuilder::mark_cold`]). Cost: logarithmic.
+    /// Whether a block is marked as cold ([`crate::FunctionBuilder::mark_cold`]). Cost:
+    /// logarithmic.
     pub fn is_cold(&self, block: Block) -> bool {
         self.cold.contains(&block)
     }

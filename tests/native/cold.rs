@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// `@tests` has the same test twice, before and after a store, with traps of other numbers. The
 /// second test can fail only if the first one was taken for both. `@slow` goes through a cold block
 /// that calls, with eight integers and a float that live across the call. `@deep` calls from cold
-/// blocks again and again, and traps at the end. `@far` traps with large numbers, behind a branch and
-/// behind a jump.
+/// blocks again and again, and traps at the end. `@far` traps with large numbers, behind a branch
+/// and behind a jump.
 const TEXT: &str = r#"
 import func @host "env" "host" (i64) -> i64
 global @g: mut i64 = 5
@@ -208,8 +208,8 @@ fn calls_in_cold_blocks_have_a_convention_of_their_own() {
     }
 }
 
-/// `@many` has so many parameters that a stub would probe the stack in a loop. `@main` calls it from
-/// a cold block, with more values live across the call than registers.
+/// `@many` has so many parameters that a stub would probe the stack in a loop. `@main` calls it
+/// from a cold block, with more values live across the call than registers.
 #[test]
 fn a_call_with_very_many_arguments_keeps_all_values() {
     let params: Vec<String> = (0..2600).map(|at| format!("%p{at}: i64")).collect();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// `a && b || c`, as a compiler without optimization makes it: each join receives a constant over
 /// one edge, and passes a value on. `@count` has such a join in a loop, and the header itself is
-/// one that a constant decides at first. `@either` asserts `a || b`: an edge leads past its join, to
-/// a block that has no other edge in the IR, and to which a conditional trap leads.
+/// one that a constant decides at first. `@either` asserts `a || b`: an edge leads past its join,
+/// to a block that has no other edge in the IR, and to which a conditional trap leads.
 const TEXT: &str = "
 func @both(%a: i32, %b: i32, %c: i32) -> i32 {
 entry:

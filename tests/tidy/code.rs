@@ -136,8 +136,8 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     );
 }
 
-/// The folders with unsafe code. The client of `examples/ebpf` has memory of its own, whose safety is
-/// its promise.
+/// The folders with unsafe code. The client of `examples/ebpf` has memory of its own, whose safety
+/// is its promise.
 pub(crate) const HAS_UNSAFE: [&str; 2] = ["jit/", "examples/ebpf/"];
 
 const LINTS: &str = "[lints]\nworkspace = true\n";

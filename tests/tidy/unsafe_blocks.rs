@@ -1,7 +1,8 @@
 //! Every use of `unsafe`, with the reason that makes it right.
 //!
-//! Of the crates that embedders link, `jit` alone has unsafe code. `jit/UNSAFE.md` lists it completely, so that a reviewer sees each
-//! change: run the test with `OIR_BLESS=1` to write the list anew.
+//! Of the crates that embedders link, `jit` alone has unsafe code. `jit/UNSAFE.md` lists it
+//! completely, so that a reviewer sees each change: run the test with `OIR_BLESS=1` to write the
+//! list anew.
 
 use crate::code::{HAS_UNSAFE, identifiers_of};
 use crate::report;

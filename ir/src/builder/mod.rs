@@ -301,8 +301,8 @@ impl FunctionBuilder {
         self.function.block_names.insert(block, name.into());
     }
 
-    /// Marks a block as cold: a hint that control hardly ever gets there. Native code puts the block
-    /// behind the others, and makes its calls cheap for the code around them rather than fast
+    /// Marks a block as cold: a hint that control hardly ever gets there. Native code puts the
+    /// block behind the others, and makes its calls cheap for the code around them rather than fast
     /// (`jit/src/lower/cold.rs`). Copies of the block keep the mark. `finish` drops the mark of the
     /// entry block, through which every run goes.
     pub fn mark_cold(&mut self, block: Block) {

@@ -17,10 +17,10 @@ use ir::cfg::Cfg;
 use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Signature};
 
 /// The largest number of arguments of a call through a stub. A stub with a frame of five pages or
-/// more would clobber a register: Cranelift probes the pages of such a frame in a loop, which counts
-/// in `r11`, before the prologue saves the registers. With this number, the arguments take half a
-/// page, and as much again if the register allocator spills all of them. Calls with more arguments
-/// are ordinary calls (`a_call_with_very_many_arguments_keeps_all_values`).
+/// more would clobber a register: Cranelift probes the pages of such a frame in a loop, which
+/// counts in `r11`, before the prologue saves the registers. With this number, the arguments take
+/// half a page, and as much again if the register allocator spills all of them. Calls with more
+/// arguments are ordinary calls (`a_call_with_very_many_arguments_keeps_all_values`).
 const MOST_ARGUMENTS: usize = 256;
 
 /// The cold blocks of a function, by index. Linear in the function.
