@@ -68,7 +68,7 @@ pub fn nothing() -> Kernel {
 pub fn asking(turns: usize) -> Kernel {
     let mut kernel = straight(turns);
     kernel.name = format!("asking, {} instructions", 3 * turns + 3);
-    kernel.allowed = vec![1..2];
+    kernel.allowed = Vec::from([Range { start: 1, end: 2 }]);
     kernel
 }
 

@@ -217,7 +217,7 @@ impl<'a> Translation<'a> {
             // The next instruction of the body may not be the next one of the program.
             let next = successors(insns, pc);
             if self.builder.current().is_some()
-                && !self.callable.body.range(pc + 1..).next().is_some_and(|n| *n == next[0])
+                && self.callable.body.range(pc + 1..).next().is_none_or(|n| *n != next[0])
             {
                 self.note(next[0], IN_FRONT);
                 self.builder.jump(self.blocks[&next[0]], &[]);
