@@ -241,6 +241,13 @@ fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
     assert_eq!((clean(&results).programs, results.unfinished), (1, 0));
 }
 
+/// The thread goes on no more, and takes no time.
+fn park_forever() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
 /// A source whose cases from some number on are never there: a case that does not end.
 struct Slow {
     seeds: Seeds,
@@ -258,8 +265,8 @@ impl Slow {
 impl CaseSource for Slow {
     fn case(&self, number: u64) -> Drawn {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        while number >= self.ends {
-            std::thread::park();
+        if number >= self.ends {
+            park_forever();
         }
         self.seeds.case(number)
     }
@@ -285,8 +292,8 @@ fn stuck_in_the_second(cases: Range<u64>, watch: &BatchWatch<'_>) -> bool {
         if !watch.tell(CaseEvent::Begun(number)) {
             return false;
         }
-        while number == 1 {
-            std::thread::park();
+        if number == 1 {
+            park_forever();
         }
         let figures = Figures { programs: 1, ..Figures::default() };
         let judged = Box::new(Judged { figures, findings: Vec::new() });
