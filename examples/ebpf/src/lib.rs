@@ -3,7 +3,7 @@
 //! [`program`] decodes and analyses a program, [`translate`] makes functions of the IR with frame
 //! states, [`runtime`] runs them in native code, and [`interpreter`] continues where a version with
 //! assumptions leaves. [`api`] has the types of the runtime itself, over this back end: its own
-//! tests run on them. [`fuzz`], [`bench`] and [`theirs`] judge and measure.
+//! tests run on them. [`fuzz`], [`mod@bench`] and [`theirs`] judge and measure.
 
 pub mod api;
 pub mod bench;

@@ -16,7 +16,7 @@ use rbpf::ebpf::{self, Insn};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The first slot of frame states that is no register: the bounds of regions, and behind them the
-/// numbers of places that [`places`] gives.
+/// numbers of places for accesses (`memory.rs`).
 pub const BOUNDS: u32 = 16;
 
 /// The function of a state in front of a jump to its instruction. A run may leave there; but a loop

@@ -83,8 +83,8 @@ impl Vm {
     ///
     /// Each call is a run like [`Vm::run`], with these differences:
     ///
-    /// - The calls of a session share their embedder. An [`Interrupt`] ends the call in progress,
-    ///   or else the next call of the session.
+    /// - The calls of a session share their embedder. An [`super::Interrupt`] ends the call in
+    ///   progress, or else the next call of the session.
     /// - The code that a call replaces is freed at a safe point of a later call, or at the end of
     ///   the session.
     /// - The calls of a session run on the stack of the thread: a call on another one, such as a
