@@ -75,7 +75,7 @@ impl Vm {
     /// # let mut embedder = Nobody;
     /// let next = vm.entry::<(u64,), u64>(func)?;
     /// let sum = vm.session(&mut embedder, |session| {
-    ///     (0..1000).try_fold(0, |sum, x| Ok::<u64, Box<_>>(sum + session.call(&next, (x,))?))
+    ///     (0..1000).try_fold(0, |sum, x| session.call(&next, (x,)).map(|next| sum + next))
     /// })??;
     /// assert_eq!(sum, 500_500);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
