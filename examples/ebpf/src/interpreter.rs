@@ -123,47 +123,41 @@ impl Interpreter<'_> {
     }
 }
 
+/// The result of an operation in one width.
+macro_rules! operate {
+    ($operation:expr, $a:expr, $b:expr, $signed:ty) => {
+        match $operation {
+            ebpf::BPF_ADD => $a.wrapping_add($b),
+            ebpf::BPF_SUB => $a.wrapping_sub($b),
+            ebpf::BPF_MUL => $a.wrapping_mul($b),
+            ebpf::BPF_DIV => $a.checked_div($b).unwrap_or(0),
+            ebpf::BPF_MOD => $a.checked_rem($b).unwrap_or($a),
+            ebpf::BPF_OR => $a | $b,
+            ebpf::BPF_AND => $a & $b,
+            ebpf::BPF_XOR => $a ^ $b,
+            ebpf::BPF_LSH => $a.wrapping_shl($b as u32),
+            ebpf::BPF_RSH => $a.wrapping_shr($b as u32),
+            ebpf::BPF_NEG => $a.wrapping_neg(),
+            ebpf::BPF_MOV => $b,
+            _ => ($a as $signed).wrapping_shr($b as u32) as _,
+        }
+    };
+}
+
 /// The result of an operation.
 pub fn alu(insn: &Insn, wide: bool, a: u64, b: u64) -> u64 {
     let b = if insn.opc & ebpf::BPF_X != 0 { b } else { insn.imm as u64 };
     let operation = insn.opc & ebpf::BPF_ALU_OP_MASK;
     if wide {
-        return match operation {
-            ebpf::BPF_ADD => a.wrapping_add(b),
-            ebpf::BPF_SUB => a.wrapping_sub(b),
-            ebpf::BPF_MUL => a.wrapping_mul(b),
-            ebpf::BPF_DIV => a.checked_div(b).unwrap_or(0),
-            ebpf::BPF_MOD => a.checked_rem(b).unwrap_or(a),
-            ebpf::BPF_OR => a | b,
-            ebpf::BPF_AND => a & b,
-            ebpf::BPF_XOR => a ^ b,
-            ebpf::BPF_LSH => a.wrapping_shl(b as u32),
-            ebpf::BPF_RSH => a.wrapping_shr(b as u32),
-            ebpf::BPF_NEG => a.wrapping_neg(),
-            ebpf::BPF_MOV => b,
-            _ => (a as i64).wrapping_shr(b as u32) as u64,
-        };
+        return operate!(operation, a, b, i64);
     }
     if operation == ebpf::BPF_MOD && b as u32 == 0 {
         // The upper half stays, too.
         return a;
     }
     let (a, b) = (a as u32, b as u32);
-    u64::from(match operation {
-        ebpf::BPF_ADD => a.wrapping_add(b),
-        ebpf::BPF_SUB => a.wrapping_sub(b),
-        ebpf::BPF_MUL => a.wrapping_mul(b),
-        ebpf::BPF_DIV => a.checked_div(b).unwrap_or(0),
-        ebpf::BPF_MOD => a.checked_rem(b).unwrap_or(a),
-        ebpf::BPF_OR => a | b,
-        ebpf::BPF_AND => a & b,
-        ebpf::BPF_XOR => a ^ b,
-        ebpf::BPF_LSH => a.wrapping_shl(b),
-        ebpf::BPF_RSH => a.wrapping_shr(b),
-        ebpf::BPF_NEG => a.wrapping_neg(),
-        ebpf::BPF_MOV => b,
-        _ => (a as i32).wrapping_shr(b) as u32,
-    })
+    let narrow: u32 = operate!(operation, a, b, i32);
+    narrow.into()
 }
 
 fn end(insn: &Insn, swaps: bool, value: u64) -> u64 {
@@ -287,7 +281,10 @@ pub fn text(program: &Program, fault: &Fault) -> String {
         _ if insn.opc == ebpf::TAIL_CALL => {
             format!("Error: TAIL_CALL is not supported (insn #{pc})")
         }
-        _ => format!("Error: XADD instructions are not supported (insn #{pc})"),
+        _ if matches!(insn.opc, ebpf::ST_W_XADD | ebpf::ST_DW_XADD) => {
+            format!("Error: XADD instructions are not supported (insn #{pc})")
+        }
+        _ => format!("Error: unknown eBPF opcode {:#x} (insn #{pc})", insn.opc),
     }
 }
 

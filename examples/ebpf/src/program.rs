@@ -36,6 +36,12 @@ pub enum Op {
 pub fn op(opcode: u8) -> Op {
     let bytes = [4, 2, 1, 8][usize::from(opcode >> 3 & 3)];
     let by_register = opcode & ebpf::BPF_X != 0;
+    let operation = opcode & ebpf::BPF_ALU_OP_MASK;
+    // Some codes of operations are not defined, and a negation has no second operand.
+    let negates_register = operation == ebpf::BPF_NEG && by_register;
+    let computes = operation <= ebpf::BPF_ARSH && !negates_register;
+    let compares =
+        matches!(operation, ebpf::BPF_JEQ..=ebpf::BPF_JSGE | ebpf::BPF_JLT..=ebpf::BPF_JSLE);
     match (opcode & ebpf::BPF_CLS_MASK, opcode & 0xe0) {
         (ebpf::BPF_LD, _) if opcode == ebpf::LD_DW_IMM => Op::Wide,
         (ebpf::BPF_LD, ebpf::BPF_ABS) => Op::Packet(bytes, false),
@@ -43,16 +49,14 @@ pub fn op(opcode: u8) -> Op {
         (ebpf::BPF_LDX, ebpf::BPF_MEM) => Op::Load(bytes),
         (ebpf::BPF_ST, ebpf::BPF_MEM) => Op::Store(bytes, false),
         (ebpf::BPF_STX, ebpf::BPF_MEM) => Op::Store(bytes, true),
-        (ebpf::BPF_ALU, _) if opcode & ebpf::BPF_ALU_OP_MASK == ebpf::BPF_END => {
-            Op::End(by_register)
-        }
-        (ebpf::BPF_ALU, _) => Op::Alu(false),
-        (ebpf::BPF_ALU64, _) => Op::Alu(true),
+        (ebpf::BPF_ALU, _) if operation == ebpf::BPF_END => Op::End(by_register),
+        (ebpf::BPF_ALU, _) if computes => Op::Alu(false),
+        (ebpf::BPF_ALU64, _) if computes => Op::Alu(true),
         _ if opcode == ebpf::JA => Op::Jump,
         _ if opcode == ebpf::CALL => Op::Call,
         _ if opcode == ebpf::EXIT => Op::Exit,
-        (ebpf::BPF_JMP, _) if opcode != ebpf::TAIL_CALL => Op::Branch(true),
-        (ebpf::BPF_JMP32, _) => Op::Branch(false),
+        (ebpf::BPF_JMP, _) if compares => Op::Branch(true),
+        (ebpf::BPF_JMP32, _) if compares => Op::Branch(false),
         _ => Op::Unsupported,
     }
 }
