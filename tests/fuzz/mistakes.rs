@@ -1,0 +1,209 @@
+//! Seeded mistakes: wrong passes and wrong mappings are found, reduced, blamed and printed.
+
+use fuzz::{
+    CampaignOptions, Case, EdgeDamage, FuzzOracle, Judged, as_test, guilty, judge, judge_with,
+    reduce,
+};
+use interp::{Limits, Machine, NoHost, NoObserver};
+use ir::edit::{Editor, Pass};
+use ir::text::parse_module;
+use ir::{Function, Opcode};
+use osr::Edge;
+use passes::registry::StaticPass;
+
+/// A wrong pass: it swaps the operands of the first subtraction of each function.
+struct TurnsSubtractions;
+
+impl Pass for TurnsSubtractions {
+    fn name(&self) -> &'static str {
+        "turns_subtractions"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let function = editor.func();
+        let wanted = |i: &ir::Inst| {
+            let data = function.inst(*i);
+            data.opcode == Opcode::Sub && data.args[0] != data.args[1]
+        };
+        let Some(inst) = function.all_insts().find(wanted) else { return };
+        let args = function.inst(inst).args.clone();
+        if editor.plan("wrong") {
+            editor.replace_operand(inst, 0, args[1]);
+            editor.replace_operand(inst, 1, args[0]);
+        }
+    }
+}
+
+static TURNS_SUBTRACTIONS: TurnsSubtractions = TurnsSubtractions;
+
+/// A pass that panics if the function has a multiplication.
+struct Panics;
+
+impl Pass for Panics {
+    fn name(&self) -> &'static str {
+        "panics"
+    }
+
+    fn run(&self, editor: &mut Editor<'_>) {
+        let function = editor.func();
+        assert!(
+            !function.all_insts().any(|i| function.inst(i).opcode == Opcode::Mul),
+            "a multiplication"
+        );
+    }
+}
+
+static PANICS: Panics = Panics;
+
+/// Damages every entry that leads to an earlier version: adds one to the first constant of its
+/// compensation code.
+fn off_by_one(edge: &mut Edge) {
+    if edge.from < edge.to {
+        return;
+    }
+    let damaged: Vec<_> = edge
+        .mapping
+        .entries()
+        .filter_map(|(point, entry)| {
+            let mut entry = entry.clone();
+            let step =
+                entry.steps.iter_mut().find(|s| s.opcode == Opcode::Const && s.ty.is_int())?;
+            step.bits = step.bits.wrapping_add(1) & step.ty.mask();
+            Some((point, entry))
+        })
+        .collect();
+    damaged.into_iter().for_each(|(point, entry)| edge.mapping.insert(point, entry));
+}
+
+/// The first case in which this oracle finds something. A wrong pass, if given, runs before the
+/// drawn passes.
+fn first_failure(
+    oracle: FuzzOracle,
+    wrong: Option<StaticPass>,
+    damage: Option<EdgeDamage>,
+) -> (Case, Judged) {
+    for seed in 0..200 {
+        let certificates = oracle == FuzzOracle::Certificates;
+        let mut case = CampaignOptions { inputs: 6, certificates, ..CampaignOptions::default() }
+            .generated(seed);
+        if let Some(pass) = wrong {
+            case.steps[0].insert(0, pass);
+        }
+        let judged = judge_with(&case, damage);
+        if judged.oracle() == Some(oracle) {
+            return (case, judged);
+        }
+    }
+    panic!("the {oracle} oracle finds nothing");
+}
+
+fn instructions(case: &Case) -> usize {
+    case.module.defined().map(|(_, body): (_, &Function)| body.inst_count()).sum()
+}
+
+/// Reduces a failing case, and asserts that the result is small and still fails the same oracle.
+fn reduced(
+    oracle: FuzzOracle,
+    wrong: Option<StaticPass>,
+    damage: Option<EdgeDamage>,
+    most: usize,
+) -> (Case, Judged) {
+    let (case, _) = first_failure(oracle, wrong, damage);
+    assert!(
+        instructions(&case) > 5 * most,
+        "the case has only {} instructions",
+        instructions(&case)
+    );
+    let small = reduce(&case, oracle, &|case| judge_with(case, damage).oracle());
+    let judged = judge_with(&small, damage);
+    assert_eq!(judged.oracle(), Some(oracle));
+    let text = ir::text::print_module(&small.module);
+    assert!(
+        instructions(&small) <= most,
+        "the reduced case has {} instructions:\n{text}",
+        instructions(&small)
+    );
+    assert!(small.arguments.len() <= 1, "{:?}", small.arguments);
+    assert_eq!(
+        judge(&small).oracle().is_some(),
+        wrong.is_some(),
+        "only the mistake remains:\n{text}"
+    );
+    (small, judged)
+}
+
+#[test]
+fn a_wrong_pass_is_found_and_reduced_to_its_mistake() {
+    let (case, judged) = reduced(FuzzOracle::State, Some(&TURNS_SUBTRACTIONS), None, 10);
+    assert_eq!(case.pipeline(), "turns_subtractions");
+    assert_eq!(case.versions(), 2);
+    let test = as_test(&case, &judged.findings[0], "osier fuzz --seed 1");
+    assert!(test.contains(";@ pipeline: turns_subtractions\n"), "{test}");
+    assert!(test.starts_with(";; The state oracle found: "), "{test}");
+    assert!(test.contains(";; Found by: osier fuzz --seed 1\n"), "{test}");
+}
+
+/// The correct passes of the case make dozens of rewrites besides.
+#[test]
+fn a_finding_names_the_rewrite_to_blame() {
+    let (mut case, _) = first_failure(FuzzOracle::State, Some(&TURNS_SUBTRACTIONS), None);
+    let wrong = case.steps[0].remove(0);
+    case.steps[0].insert(1, wrong);
+    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::State));
+    let found = guilty(&case, &fails).expect("a rewrite to blame");
+    assert_eq!((found.pass, found.rule), ("turns_subtractions", "wrong"), "{found}");
+    let limited = |rewrites| fails(&Case { rewrites, ..case.clone() });
+    assert_eq!(limited(found.number), Some(false), "{found}");
+    assert_eq!(limited(found.number + 1), Some(true), "{found}");
+}
+
+#[test]
+fn a_panic_of_a_pass_has_no_rewrite_to_blame() {
+    let (case, _) = first_failure(FuzzOracle::Panic, Some(&PANICS), None);
+    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::Panic));
+    assert_eq!(guilty(&case, &fails), None);
+}
+
+#[test]
+fn a_panic_is_found_and_reduced() {
+    let (case, _) = reduced(FuzzOracle::Panic, Some(&PANICS), None, 6);
+    assert_eq!(case.pipeline(), "panics");
+}
+
+#[test]
+fn a_wrong_mapping_is_found_and_reduced_by_the_state_oracle() {
+    let (case, judged) = reduced(FuzzOracle::State, None, Some(off_by_one), 12);
+    assert!(case.steps.iter().flatten().count() <= 2, "{}", case.steps_text());
+    assert!(
+        judged.findings[0].message.contains("in the target version, and"),
+        "{}",
+        judged.findings[0]
+    );
+}
+
+/// The certificates refute the same mistake without a run.
+#[test]
+fn a_wrong_mapping_is_refuted_by_its_certificates() {
+    let (case, judged) = reduced(FuzzOracle::Certificates, None, Some(off_by_one), 12);
+    assert!(case.options.certificates);
+    assert!(judged.findings[0].message.contains("backward: refuted"), "{}", judged.findings[0]);
+}
+
+/// A printed failure is a test: its module parses, and its call ends as its `run` line says.
+#[test]
+fn a_failure_is_printed_as_a_test_that_runs() {
+    let (case, judged) = reduced(FuzzOracle::State, None, Some(off_by_one), 12);
+    let test = as_test(&case, &judged.findings[0], "a test");
+    let module = parse_module(&test).unwrap_or_else(|e| panic!("{e:?}\n{test}"));
+    assert!(test.contains(";@ osr: every-point both\n"), "{test}");
+    let run = test.lines().find_map(|l| l.strip_prefix(";@ run: ")).expect("a call");
+    let entry =
+        module.func_named(&case.module.funcs[case.entry].name).expect("the function that is run");
+    let limits = Limits { fuel: case.fuel, ..Limits::default() };
+    let mut machine = Machine::new(&module, limits).expect("a generated module");
+    let outcome = machine.invoke(entry, &case.arguments[0], &mut NoHost, &mut NoObserver);
+    match outcome.trap() {
+        Some(kind) => assert!(run.ends_with(&format!(" traps {kind}")), "{run}"),
+        None => assert!(run.contains(" == "), "{run}: {outcome}"),
+    }
+}
