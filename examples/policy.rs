@@ -19,7 +19,7 @@ use osier::tiers::{Compiled, MAX_FAILURES, Observer, Tiered};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const N: usize = 0;
 const LIMIT: usize = 1;
@@ -91,17 +91,22 @@ struct Interpreter {
 }
 
 impl Interpreter {
+    /// The lock must not be held while the program calls: native code below the call may ask the
+    /// policy for code, which reads the counts.
+    fn counts(&self) -> MutexGuard<'_, OwnCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn call(&mut self, n: u64, limit: u64) -> u64 {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).call(&[n, limit]);
+        self.counts().call(&[n, limit]);
         self.interpret(0, [n, limit, 0, 0])
     }
 
     fn interpret(&mut self, mut pc: u32, mut r: Registers) -> u64 {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             pc = match pc {
                 0 => {
-                    counts.branch(self.branches[0], usize::from(r[I] >= r[N]));
+                    self.counts().branch(self.branches[0], usize::from(r[I] >= r[N]));
                     if r[I] >= r[N] {
                         return r[TOTAL];
                     }
@@ -109,7 +114,7 @@ impl Interpreter {
                 }
                 1 => {
                     r[TOTAL] = r[TOTAL].wrapping_add(r[I]);
-                    counts.branch(self.branches[1], usize::from(r[LIMIT] >= r[TOTAL]));
+                    self.counts().branch(self.branches[1], usize::from(r[LIMIT] >= r[TOTAL]));
                     if r[LIMIT] < r[TOTAL] { 2 } else { 3 }
                 }
                 2 => {

@@ -105,8 +105,8 @@ pub struct Results {
     pub figures: Figures,
     /// The cases with findings, in ascending order of their numbers.
     pub failures: Vec<FailedCase>,
-    /// The number of cases that were begun when the campaign was stopped.
-    pub unfinished: u64,
+    /// The cases that were begun when the campaign was stopped, in no order.
+    pub unfinished: Vec<u64>,
     /// The cases that took longer than [`CaseTime`], in ascending order of their numbers.
     pub late: Vec<u64>,
 }
@@ -116,7 +116,7 @@ impl AddUp for Results {
     fn add(&mut self, other: &Results) {
         self.figures.add(&other.figures);
         self.failures.extend(other.failures.iter().cloned());
-        self.unfinished += other.unfinished;
+        self.unfinished.extend(&other.unfinished);
         self.late.extend(&other.late);
     }
 }
@@ -134,8 +134,10 @@ pub enum CaseEvent {
     },
     /// The judgment of the case begun last was cut off.
     Unfinished,
-    /// An input is not a program for this compiler.
+    /// An input is not a program for this compiler, whether its judgment has begun or not.
     Refused,
+    /// The case begun last does not exist: the source has ended.
+    Dropped,
 }
 
 /// A judge of the cases in a range, one after another. It tells its events to a [`BatchWatch`], and
@@ -171,9 +173,14 @@ impl BatchWatch<'_> {
                 batch.rest.start = number + 1;
             }
             CaseEvent::Unfinished => {
-                batch.results.unfinished += u64::from(batch.begun.take().is_some());
+                let cut = batch.begun.take().map(|(number, _)| number);
+                batch.results.unfinished.extend(cut);
             }
-            CaseEvent::Refused => batch.results.figures.refused += 1,
+            CaseEvent::Refused => {
+                batch.begun = None;
+                batch.results.figures.refused += 1;
+            }
+            CaseEvent::Dropped => batch.begun = None,
             CaseEvent::Judged { number, judged } => {
                 batch.begun = None;
                 batch.rest.start = number + 1;
@@ -417,7 +424,7 @@ impl RunningCampaign {
             let mut batch = locked(&batch);
             batch.is_abandoned = true;
             let mut results = std::mem::take(&mut batch.results);
-            results.unfinished += u64::from(batch.begun.is_some());
+            results.unfinished.extend(batch.begun.map(|(number, _)| number));
             parts.entry(batch.number).or_default().add(&results);
         }
         let mut ledger = locked(&self.ledger);
@@ -434,12 +441,19 @@ impl RunningCampaign {
 /// Judges the cases of a batch. Returns whether the source ended in the batch.
 fn judge_batch(source: &dyn CaseSource, cases: Range<u64>, watch: &BatchWatch<'_>) -> bool {
     for number in cases {
+        // Drawing a case takes time too: a generator may loop
+        // (`another_thread_continues_behind_a_case_that_cannot_be_drawn`).
+        if !watch.tell(CaseEvent::Begun(number)) {
+            return false;
+        }
         let goes_on = match source.case(number) {
-            Drawn::End => return true,
+            Drawn::End => {
+                watch.tell(CaseEvent::Dropped);
+                return true;
+            }
             Drawn::Refused => watch.tell(CaseEvent::Refused),
             Drawn::Case(case) => {
-                watch.tell(CaseEvent::Begun(number))
-                    && watch.tell(CaseEvent::Judged { number, judged: Box::new(judge(&case)) })
+                watch.tell(CaseEvent::Judged { number, judged: Box::new(judge(&case)) })
             }
         };
         if !goes_on {

@@ -34,10 +34,11 @@ pub struct FuzzReport {
     pub failures: Vec<FuzzFailure>,
     /// The number of compared transitions.
     pub transitions: u64,
-    /// The number of programs in work when the time was up or the command was interrupted. No
+    /// The commands of the programs in work when the time was up or the command was interrupted. No
     /// figure counts them.
-    pub unfinished: u64,
-    /// The commands of the programs that took longer than `--case-time`. No figure counts them.
+    pub unfinished: Vec<String>,
+    /// The commands of the programs that took longer than `--case-time` (`--engine interp`). No
+    /// figure counts them. With `--engine jit`, such a program is a failure.
     pub late: Vec<String>,
     /// The number of programs whose processes others killed, and that a second process judged
     /// (`--engine jit`).
@@ -59,13 +60,14 @@ pub struct FuzzFailure {
     /// The command that reproduces the findings.
     pub reproduce: String,
     /// Whether the same oracle found something when the command judged the program again. `null` if
-    /// there was no time.
+    /// there was no time, or if the program had taken longer than `--case-time`.
     pub reproduced: Option<bool>,
     /// The rewrite without which the findings disappear. `null` if there is none, if there was no
-    /// time, or for a program of the corpus with `--engine jit`.
+    /// time, or if the findings were not reproduced. With `--engine jit` also `null` for programs of
+    /// the corpus, and with `--nans platform`.
     pub guilty: Option<String>,
-    /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` for
-    /// failures after the first and for programs that are not generated.
+    /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` but for the
+    /// first failure of the generated programs.
     pub test: Option<String>,
 }
 

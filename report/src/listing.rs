@@ -178,6 +178,11 @@ impl NamedVersion<'_> {
         format!("{}:{}", self.text.block(block), self.places[point.inst()])
     }
 
+    /// Whether the lines of the source are known.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.lines.is_some()
+    }
+
     /// The line of the source that the instruction behind a point comes from, if it is known.
     pub(crate) fn line(&self, point: Point) -> Option<Line> {
         self.lines.as_ref()?.of(point.inst())

@@ -274,7 +274,10 @@ impl Actions {
     pub fn counts(&self) -> impl Iterator<Item = (&str, u64)> {
         let others = self.0.keys().map(|name| &**name);
         let others = others.filter(|name| !Actions::INSTRUCTION.contains(name));
-        Actions::INSTRUCTION.into_iter().chain(others).map(|name| (name, self.0[name]))
+        Actions::INSTRUCTION
+            .into_iter()
+            .chain(others)
+            .map(|name| (name, self.0.get(name).copied().unwrap_or(0)))
     }
 
     /// Adds the counts of another log.

@@ -7,7 +7,7 @@ use fuzz::{
 };
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A source with one case. Counts the requests after its end.
@@ -43,11 +43,11 @@ fn a_source_that_has_ended_is_not_asked_again() {
 fn a_campaign_ends_within_a_batch_when_the_time_is_up() {
     let source = Arc::new(Slow::new(2));
     let told = Arc::clone(&source.begun);
-    // The time is up in the second case of the batch, which ends before the campaign looks again.
+    // The time is up in the second case of the batch.
     let stop = Arc::new(move || told.load(Ordering::Relaxed) >= 2);
     let limits = CampaignLimits { stop, ..CampaignLimits::default() };
     let results = campaign(source, 1, &limits, &|_| {});
-    assert_eq!((clean(&results).programs, results.unfinished), (1, 0));
+    assert_eq!(clean(&results).programs + results.unfinished.len() as u64, 2);
 }
 
 /// The thread goes on no more, and takes no time.
@@ -90,38 +90,78 @@ fn a_campaign_does_not_wait_for_a_case_that_does_not_end() {
     let limits = CampaignLimits { stop, ..CampaignLimits::default() };
     let results = campaign(source, 1, &limits, &|_| {});
     assert_eq!(clean(&results).programs, 3, "the cases judged in the batch count");
+    assert_eq!(results.unfinished, [3]);
 }
 
-/// A judge that never ends the second case of eleven.
-fn stuck_in_the_second(cases: Range<u64>, watch: &BatchWatch<'_>) -> bool {
-    for number in cases {
-        if number == 11 {
-            return true;
-        }
-        if !watch.tell(CaseEvent::Begun(number)) {
-            return false;
-        }
-        if number == 1 {
-            park_forever();
-        }
-        let figures = Figures { programs: 1, ..Figures::default() };
-        let judged = Box::new(Judged { figures, findings: Vec::new() });
-        if !watch.tell(CaseEvent::Judged { number, judged }) {
-            return false;
+/// The second case of eleven does not end: it is never there, or its judgment goes on for ever.
+struct StuckInTheSecond {
+    seeds: Seeds,
+    /// Set when the case has begun.
+    is_stuck: Arc<AtomicBool>,
+}
+
+impl StuckInTheSecond {
+    fn new() -> StuckInTheSecond {
+        StuckInTheSecond { seeds: Seeds(CampaignOptions::default()), is_stuck: Arc::default() }
+    }
+
+    /// Cases take no time until one is stuck, and then the time of all cases is up. One thread
+    /// judges, so no other case is in work then.
+    fn limits(&self) -> CampaignLimits {
+        let is_stuck = Arc::clone(&self.is_stuck);
+        let clock: Clock = Arc::new(move || match is_stuck.load(Ordering::Relaxed) {
+            true => Duration::from_secs(1000),
+            false => Duration::ZERO,
+        });
+        let case_time = Some(CaseTime { clock, most: Duration::from_secs(10) });
+        CampaignLimits { case_time, ..CampaignLimits::default() }
+    }
+
+    fn stick(&self) -> ! {
+        self.is_stuck.store(true, Ordering::Relaxed);
+        park_forever()
+    }
+}
+
+impl CaseSource for StuckInTheSecond {
+    fn case(&self, number: u64) -> Drawn {
+        match number {
+            1 => self.stick(),
+            11 => Drawn::End,
+            _ => self.seeds.case(number),
         }
     }
-    false
+}
+
+#[test]
+fn another_thread_continues_behind_a_case_that_cannot_be_drawn() {
+    let source = StuckInTheSecond::new();
+    let limits = source.limits();
+    let results = campaign(Arc::new(source), 1, &limits, &|_| {});
+    assert_eq!((clean(&results).programs, &results.late[..]), (10, &[1][..]));
 }
 
 #[test]
 fn another_thread_continues_behind_a_case_that_takes_too_long() {
-    // A clock that advances by one second with each look.
-    let seconds = AtomicU64::new(0);
-    let clock: Clock =
-        Arc::new(move || Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed)));
-    let case_time = Some(CaseTime { clock, most: Duration::from_secs(10) });
-    let limits = CampaignLimits { case_time, ..CampaignLimits::default() };
-    let results = campaign_by(Arc::new(stuck_in_the_second), 2, &limits, &|_| {});
+    let stuck = StuckInTheSecond::new();
+    let limits = CampaignLimits { cases: 11, ..stuck.limits() };
+    let judge = move |cases: Range<u64>, watch: &BatchWatch<'_>| {
+        for number in cases {
+            if !watch.tell(CaseEvent::Begun(number)) {
+                return false;
+            }
+            if number == 1 {
+                stuck.stick();
+            }
+            let figures = Figures { programs: 1, ..Figures::default() };
+            let judged = Box::new(Judged { figures, findings: Vec::new() });
+            if !watch.tell(CaseEvent::Judged { number, judged }) {
+                return false;
+            }
+        }
+        false
+    };
+    let results = campaign_by(Arc::new(judge), 1, &limits, &|_| {});
     assert_eq!((clean(&results).programs, &results.late[..]), (10, &[1][..]));
 }
 

@@ -140,7 +140,7 @@ pub(super) fn explain(args: Args) -> Result<(), CommandFailure> {
         |plan: &InlinePlan| plan.inlines(&Callers::new(&loaded.module), func, &mut NoObserver);
     let pipeline = match (&args.pipeline, &args.speculate) {
         (PassPlan::Passes(pipeline), Some(profile)) => {
-            return speculation(&args, pipeline, &loaded, func, profile);
+            return speculation(&args, pipeline, &loaded, &source, func, profile);
         }
         (PassPlan::Inlining(_), Some(_)) => {
             return Err(CommandFailure::input("--speculate: no pipeline with inline, as yet"));
@@ -205,6 +205,7 @@ fn speculation(
     args: &Args,
     pipeline: &Pipeline,
     loaded: &Loaded,
+    source: &Source,
     func: Func,
     path: &Path,
 ) -> Result<(), CommandFailure> {
@@ -216,6 +217,7 @@ fn speculation(
         suggestions: &suggestions,
         pipeline,
         pins: args.suggestions.pins().0,
+        lines: source.lines(),
     };
     let assumptions = explain_assumption(module, func, question)
         .map_err(|error| CommandFailure::input(format!("{}: {error}", AtName(&args.func))))?;

@@ -22,16 +22,17 @@ pub(super) struct Input {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Reads a file that is not a program, or standard input, with the default limit on its size.
+/// Reads a file that is not a program, or standard input, with the default limit on its size. No
+/// option raises this limit.
 pub(super) fn read(path: &Path) -> Result<Input, CommandFailure> {
-    read_at_most(path, Limits::default().input_bytes)
+    read_at_most(path, Limits::default().input_bytes, "")
 }
 
 /// Reads a file or standard input.
 ///
 /// # Errors
-/// If the input cannot be read, is empty, is a directory, or exceeds `most` bytes.
-fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
+/// If the input cannot be read, is empty, is a directory, or exceeds `most` bytes, with a hint.
+fn read_at_most(path: &Path, most: u64, hint: &str) -> Result<Input, CommandFailure> {
     let read_all = |from: &mut dyn Read| {
         let mut bytes = Vec::new();
         // One byte beyond the limit shows that the input is too large; the rest need not be read.
@@ -52,10 +53,7 @@ fn read_at_most(path: &Path, most: u64) -> Result<Input, CommandFailure> {
         return Err(CommandFailure::input(format!("{name} is empty")));
     }
     if bytes.len() as u64 > most {
-        return Err(CommandFailure::input(format!(
-            "{name} is larger than {most} bytes{}",
-            raised_by(ExceededLimit::InputBytes)
-        )));
+        return Err(CommandFailure::input(format!("{name} is larger than {most} bytes{hint}")));
     }
     Ok(Input { name, bytes })
 }
@@ -132,17 +130,19 @@ fn read_module<T>(
     limits: &Limits,
     load: impl FnOnce(Format, &[u8], &Limits) -> Result<T, LoadError>,
 ) -> Result<(String, T), CommandFailure> {
-    let Input { name, bytes } = read_at_most(path, limits.input_bytes)?;
+    let hint = raised_by(ExceededLimit::InputBytes);
+    let Input { name, bytes } = read_at_most(path, limits.input_bytes, &hint)?;
     let extension = path.extension().and_then(|e| e.to_str());
     let format = Format::of(extension, &bytes);
-    let is_guessed = format == Format::Oir && extension != Some("oir");
-    match load(format, &bytes, limits) {
-        Ok(loaded) => Ok((name, loaded)),
-        Err(error) if is_guessed && error.limit().is_none() => {
-            let first = error.in_file(&name).lines().next().unwrap_or_default().to_owned();
-            Err(CommandFailure::Input(format!("{}\n{first}", guessed(&name, &bytes))))
+    // A text that nothing tells from the text form gets the messages of the text form.
+    let is_oir = format == Format::Oir && extension != Some("oir");
+    let other = is_oir.then(|| other_kind(extension, &bytes)).flatten();
+    match (load(format, &bytes, limits), other) {
+        (Ok(loaded), _) => Ok((name, loaded)),
+        (Err(_), Some(what)) => {
+            Err(CommandFailure::input(format!("{name} is not a module: {what}")))
         }
-        Err(error) => {
+        (Err(error), None) => {
             let hint = error.limit().map(raised_by).unwrap_or_default();
             Err(CommandFailure::Input(error.in_file(&name) + &hint))
         }
@@ -159,28 +159,26 @@ fn raised_by(limit: ExceededLimit) -> String {
     format!(" ({option} raises the limit)")
 }
 
-/// The message for a file that was read as the text form only because it looks like nothing else.
-fn guessed(name: &str, bytes: &[u8]) -> String {
+/// What a file is that was read as the text form only because it is neither WebAssembly nor its
+/// text. `None` if it may be the text form.
+fn other_kind(extension: Option<&str>, bytes: &[u8]) -> Option<&'static str> {
+    const SOURCES: [&str; 7] = ["c", "cc", "cpp", "cxx", "rs", "zig", "go"];
+    if extension.is_some_and(|extension| SOURCES.contains(&extension)) {
+        return Some(
+            "compile the source, for example \
+             `clang --target=wasm32-wasi -O1 -g -o prog.wasm prog.c`",
+        );
+    }
     let begins = [
-        (&b"\x7fELF"[..], "an ELF file; compile the source for WebAssembly"),
-        (b"MZ", "a program for Windows; compile the source for WebAssembly"),
-        (b"!<arch>", "an archive; link its members into a module"),
-        (b"BC\xc0\xde", "LLVM bitcode; compile it for WebAssembly"),
-        (b"<", "HTML or XML"),
-        (b"{", "JSON"),
+        (&b"\x7fELF"[..], "it begins like an ELF file; compile the source for WebAssembly"),
+        (b"MZ", "it begins like a program for Windows; compile the source for WebAssembly"),
+        (b"!<arch>", "it begins like an archive; link its members into a module"),
+        (b"BC\xc0\xde", "it begins like LLVM bitcode; compile it for WebAssembly"),
+        (b"<", "it begins like HTML or XML"),
+        (b"{", "it begins like JSON"),
     ];
-    let begins = begins.iter().find(|(start, _)| bytes.trim_ascii_start().starts_with(start));
-    let source = ["c", "cc", "cpp", "cxx", "rs", "zig", "go"]
-        .iter()
-        .any(|extension| name.rsplit_once('.').is_some_and(|(_, e)| e == *extension));
-    let what = match (begins, source) {
-        (Some((_, what)), _) => format!(": it begins like {what}"),
-        (None, true) => ": compile the source, for example \
-                         `clang --target=wasm32-wasi -O1 -g -o prog.wasm prog.c`"
-            .to_owned(),
-        (None, false) => String::new(),
-    };
-    format!("{name} is not a module{what}. Its format was guessed as the text form:")
+    let bytes = bytes.trim_ascii_start();
+    begins.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| *what)
 }
 
 /// A module and the name of its input.

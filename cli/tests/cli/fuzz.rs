@@ -109,9 +109,12 @@ fn the_time_is_up_within_a_program_too() {
     for engine in ["interp", "jit"] {
         let args = ["fuzz", "--engine", engine, "--corpus", &path, "--time", "8"];
         let args = [&args[..], &["--format", "json", "--jobs", "2"]].concat();
-        let ended = ended(command(&args)).with_status(0);
+        let ended = ended(command(&args)).with_status(1);
+        let why = "the time was up before any program was judged";
+        assert!(ended.stderr.contains(why), "{ended:#?}");
         let document = document(&ended);
-        assert!(document["unfinished"].as_u64() >= Some(1), "{ended:#?}");
+        let unfinished = document["unfinished"].as_array().expect("commands");
+        assert!(unfinished[0].as_str().is_some_and(|one| one.contains(&path)), "{ended:#?}");
         assert!(document["seconds"].as_f64() < Some(60.0), "{ended:#?}");
         assert_eq!(document["generated"], serde_json::Value::Null, "a corpus alone was selected");
     }
@@ -139,7 +142,8 @@ fn a_corpus_alone_is_judged_until_the_limit() {
             (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 4)))
                                (i32.const 200))))))"#;
     let path = file(&folder, "short.wasm", wat::parse_str(text).expect("a module"));
-    let args = ["fuzz", "--corpus", &path, "--transitions", "5000", "--format", "json"];
+    let limits = ["--time", "500", "--transitions", "5000"];
+    let args = [&["fuzz", "--corpus", &path, "--format", "json"], &limits[..]].concat();
     let ended = ended(command(&args)).with_status(0);
     let document = document(&ended);
     assert!(document["transitions"].as_u64() >= Some(5000), "{ended:#?}");

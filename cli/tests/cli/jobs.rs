@@ -112,7 +112,7 @@ mod interrupted {
     }
 
     /// Like [`interrupted`], with another signal.
-    fn signalled(signal: &str, args: &[&str], ready: fn(u32) -> bool) -> Output {
+    fn signalled(signal: &str, args: &[&str], ready: impl Fn(u32) -> bool) -> Output {
         let mut command = Command::new("env");
         command.args(["--default-signal=INT,TERM", env!("CARGO_BIN_EXE_osier")]).args(args);
         command.current_dir(root());
@@ -173,15 +173,17 @@ mod interrupted {
         );
     }
 
-    /// A seed that marks the processes of one test.
-    const SEED: &str = "770077007700";
+    /// A seed that marks the processes of a test, and of no other run of it.
+    fn seed() -> String {
+        format!("7700770077{}", std::process::id())
+    }
 
-    /// The number of processes that judge native code for this test.
-    fn children() -> usize {
+    /// The number of processes that judge native code with this seed.
+    fn children(seed: &str) -> usize {
         let is_child = |process: &fs::DirEntry| {
             let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            words.contains(&SEED.as_bytes()) && words.contains(&&b"--native-cases"[..])
+            words.contains(&seed.as_bytes()) && words.contains(&&b"--native-cases"[..])
         };
         fs::read_dir("/proc").expect("processes").filter_map(Result::ok).filter(is_child).count()
     }
@@ -189,14 +191,31 @@ mod interrupted {
     /// A service ends a job by SIGTERM, and children that run native code must not outlive it.
     #[test]
     fn a_fuzzer_ended_by_a_service_reports_its_figures_and_leaves_no_child() {
-        let args = ["fuzz", "--engine", "jit", "--time", "1000", "--jobs", "2", "--seed", SEED];
+        let seed = seed();
+        let args = ["fuzz", "--engine", "jit", "--time", "1000", "--jobs", "2", "--seed", &seed];
         let args = [&args[..], &["--format", "json"]].concat();
-        let output = signalled("TERM", &args, |process| listens(process) && children() > 0);
+        let output = signalled("TERM", &args, |process| listens(process) && children(&seed) > 0);
         assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
         let document: serde_json::Value =
             serde_json::from_slice(&output.stdout).expect("a whole document");
         assert_eq!(document["interrupted"], true);
-        assert_eq!(children(), 0, "children are left behind");
+        assert_eq!(children(&seed), 0, "children are left behind");
+    }
+
+    /// Whoever kills the command gives it no time to kill its children.
+    #[test]
+    fn a_killed_fuzzer_leaves_no_child() {
+        use std::os::unix::process::ExitStatusExt;
+        let seed = seed() + "1";
+        let args = ["fuzz", "--engine", "jit", "--time", "1000", "--jobs", "2", "--seed", &seed];
+        let has_child = || children(&seed) > 0;
+        let output = signalled("KILL", &args, |process| listens(process) && has_child());
+        assert_eq!(output.status.signal(), Some(9));
+        let started = Instant::now();
+        while has_child() {
+            assert!(started.elapsed() < DEADLINE, "children are left behind");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

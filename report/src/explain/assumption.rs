@@ -5,6 +5,7 @@ use super::text::{TextLines, entry_lines, place};
 use super::{INST, SHOWN, Shown, point, shown_entry};
 use crate::listing::NamedVersion;
 use crate::schema::{ExplainedAssumption, SpeculationExplanation};
+use crate::source::{Lines, VersionLines};
 use crate::speculated_version;
 use crate::table::{grouped, shortened};
 use derive::speculate::{Pins, SpeculateError, Suggestion};
@@ -53,7 +54,8 @@ impl std::error::Error for AssumptionError {}
 /// The question about a place.
 #[derive(Clone, Copy, Debug)]
 pub struct AssumptionQuestion<'a> {
-    /// A place of the base, in the notation of [`super::Question::point`]. A value also denotes the
+    /// A place of the base, in the notation of [`super::Question::point`]. A line denotes all its
+    /// assumptions. A value also denotes the
     /// assumptions about it.
     pub point: &'a str,
     /// The suggestions for the function, all of which the version assumes.
@@ -62,6 +64,8 @@ pub struct AssumptionQuestion<'a> {
     pub pipeline: &'a Pipeline,
     /// The values that assumptions keep.
     pub pins: Pins,
+    /// The lines of the source, if they are known.
+    pub lines: Option<&'a dyn Lines>,
 }
 
 /// Explains the assumptions at a place of a function. Cost: one [`derive::speculate::speculate`].
@@ -79,9 +83,12 @@ pub fn explain_assumption(
 ) -> Result<Vec<ExplainedAssumption>, AssumptionError> {
     let base = module.body(func).expect("the module has the function");
     let named = NamedVersion::new(module, base);
+    let known = question.lines.map(|lines| VersionLines::of_base(lines, func));
+    let with_lines = NamedVersion::new(module, base).with_lines(known);
     let found = point::find(&named, question.point);
     let is_asked = |s: &&Suggestion| {
         Some(s.assumption.at) == found
+            || point::is_at_line(&with_lines, question.point, s.assumption.at)
             || named.text.value(s.assumption.value) == question.point.trim()
     };
     let asked: Vec<&Suggestion> = question.suggestions.iter().filter(is_asked).collect();

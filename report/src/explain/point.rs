@@ -54,13 +54,23 @@ fn find_exactly(version: &NamedVersion<'_>, text: &str) -> Option<Point> {
 
 /// The first point that comes from a line of a file of the source. The file may lack its folders.
 fn at_line(version: &NamedVersion<'_>, file: &str, line: usize) -> Option<Point> {
-    let comes = |inst: &Inst| {
-        version.line(Point::before(*inst)).is_some_and(|known| {
+    let f = version.version;
+    let mut points = f.blocks().flat_map(|block| f.block_insts(block)).map(Point::before);
+    points.find(|point| comes_from(version, *point, file, line))
+}
+
+/// Whether a text denotes the line that a point comes from, if the lines are known.
+pub(super) fn is_at_line(version: &NamedVersion<'_>, text: &str, point: Point) -> bool {
+    let place = text.trim().rsplit_once(':');
+    let place = place.and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    place.is_some_and(|(file, line)| comes_from(version, point, file, line))
+}
+
+fn comes_from(version: &NamedVersion<'_>, point: Point, file: &str, line: usize) -> bool {
+    !file.is_empty()
+        && version.line(point).is_some_and(|known| {
             known.line as usize == line && Path::new(&known.file).ends_with(file)
         })
-    };
-    let f = version.version;
-    f.blocks().flat_map(|block| f.block_insts(block)).find(comes).map(Point::before)
 }
 
 /// The point before the instruction that a text such as `inst9` denotes, if the version has it.
@@ -116,8 +126,14 @@ pub(super) fn near(versions: &[&NamedVersion<'_>], text: &str) -> String {
         );
     }
     match alike(names, text).as_slice() {
-        [] => "write a point as `block:index`, `block`, `inst9`, `%value` or `file.c:line`; `osier opt --emit listing` shows all"
-            .to_owned(),
+        [] => {
+            let has_lines = versions.iter().any(|version| version.has_lines());
+            let line = if has_lines { ", or `file.c:line`" } else { "; lines are not known" };
+            format!(
+                "write a point as `block:index`, `block`, `inst9` or `%value`{line}; `osier opt \
+                 --emit listing` shows all"
+            )
+        }
         names => format!("did you mean {}?", names.join(", ")),
     }
 }

@@ -92,7 +92,7 @@ impl CampaignSources {
         cases: Option<Range<u64>>,
     ) -> Result<(), CommandFailure> {
         let Some(corpus) = &self.corpus else { return Ok(()) };
-        corpus.read(cases, &CorpusReader::new(args.stdin.as_deref())?)
+        corpus.read(cases, &CorpusReader::new(args.stdin.as_deref(), args.limits.limits())?)
     }
 
     pub(super) fn source(&self, kind: SourceKind) -> Option<Arc<dyn CaseSource>> {
@@ -187,12 +187,16 @@ impl CampaignResults {
         sources: &CampaignSources,
         stop: &Arc<CampaignStop>,
     ) -> FuzzReport {
-        let Results { figures: all, unfinished, .. } = self.all();
+        let all = self.all().figures;
         let options = args.options();
         let figures = |kind| self.results(kind).map(|results| results.figures.clone());
-        let late = self.campaigns.iter().flat_map(|one| {
-            one.results.late.iter().map(|number| sources.command(args, one.kind, *number))
-        });
+        let commands = |of: fn(&Results) -> &[u64]| -> Vec<String> {
+            let command = |one: &CampaignResult| {
+                let command = |number: &u64| sources.command(args, one.kind, *number);
+                of(&one.results).iter().map(command).collect::<Vec<_>>()
+            };
+            self.campaigns.iter().flat_map(command).collect()
+        };
         FuzzReport {
             schema: schema::SCHEMA,
             seed: args.seed,
@@ -203,8 +207,8 @@ impl CampaignResults {
             generated: figures(SourceKind::Generated),
             oracles: fuzz::by_oracle(&all),
             below_floors: self.below_floors(&options),
-            late: late.collect(),
-            unfinished,
+            late: commands(|results| &results.late),
+            unfinished: commands(|results| &results.unfinished),
             killed: stop.killed.load(Ordering::Relaxed),
             failures: failures(args, sources, &self.campaigns, stop),
             transitions: all.transitions(),
@@ -231,8 +235,8 @@ impl CampaignResults {
             text += &fuzz::text(kind.name(), &results.figures);
         }
         text += &fuzz::oracles_text(&self.all().figures);
-        if report.unfinished > 0 {
-            text += &format!("unfinished    {} programs begun\n", report.unfinished);
+        for command in &report.unfinished {
+            text += &format!("unfinished    {command}\n");
         }
         if report.killed > 0 {
             text += &format!("killed        {} programs, judged again\n", report.killed);
@@ -260,12 +264,11 @@ impl Args {
             || (self.corpus.is_empty() && self.smith.is_none())
     }
 
-    /// Whether the programs of the corpus are judged until a limit is reached: if a limit is set,
-    /// and nothing else is judged.
+    /// Whether the programs of the corpus are judged until the time is up: if nothing else is. A
+    /// limit on transitions alone would never end with programs that make none.
     fn repeats_corpus(&self) -> bool {
-        let is_limited = self.time.is_some() || self.transitions.is_some();
         let is_alone = self.programs.is_none() && self.smith.is_none();
-        is_limited && is_alone && !self.corpus.is_empty()
+        self.time.is_some() && is_alone && !self.corpus.is_empty()
     }
 
     /// The largest number of programs to generate.

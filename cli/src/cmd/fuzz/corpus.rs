@@ -59,14 +59,18 @@ pub(super) fn programs(arguments: &[String]) -> Result<Vec<CorpusProgram>, Comma
 /// Reads programs. All share the bytes of one file as their standard input.
 pub(super) struct CorpusReader {
     stdin: Arc<[u8]>,
+    limits: Limits,
 }
 
 impl CorpusReader {
     /// # Errors
     /// If the file for standard input cannot be read.
-    pub(super) fn new(stdin: Option<&Path>) -> Result<CorpusReader, CommandFailure> {
+    pub(super) fn new(
+        stdin: Option<&Path>,
+        limits: Limits,
+    ) -> Result<CorpusReader, CommandFailure> {
         let bytes = stdin.map(input::read).transpose()?.map(|read| read.bytes).unwrap_or_default();
-        Ok(CorpusReader { stdin: bytes.into() })
+        Ok(CorpusReader { stdin: bytes.into(), limits })
     }
 
     /// Reads a program, unless it was read before.
@@ -76,7 +80,7 @@ impl CorpusReader {
     pub(super) fn read(&self, program: &CorpusProgram) -> Result<(), CommandFailure> {
         if program.case.get().is_none() {
             // Nobody else reads it at the same time: programs are read before threads start.
-            let _ = program.case.set(case(&program.command, &self.stdin)?);
+            let _ = program.case.set(case(&program.command, &self.stdin, &self.limits)?);
         }
         Ok(())
     }
@@ -103,13 +107,13 @@ fn modules(folder: &Path) -> Result<Vec<PathBuf>, CommandFailure> {
 /// The case of one program. `command` is the path of a file, or a path and arguments separated by
 /// blanks.
 /// A path that names an existing file wins, so a path may contain blanks.
-fn case(command: &str, stdin: &Arc<[u8]>) -> Result<Case, CommandFailure> {
+fn case(command: &str, stdin: &Arc<[u8]>, limits: &Limits) -> Result<Case, CommandFailure> {
     let args: Vec<String> = match Path::new(command).is_file() {
         true => vec![command.to_owned()],
         false => command.split_whitespace().map(str::to_owned).collect(),
     };
     let path = args.first().ok_or_else(|| CommandFailure::input("--corpus expects FILE ARGS"))?;
-    let module = input::load(Path::new(path), &Limits::default())?.module;
+    let module = input::load(Path::new(path), limits)?.module;
     let entry = module
         .lookup("_start")
         .ok_or_else(|| CommandFailure::input(format!("{path} has no _start")))?;

@@ -49,9 +49,9 @@ pub(super) fn failures(
             described.guilty = again.guilty(failure);
         }
     }
-    if let (Some((again, failure)), Some(described)) = (all.clone().next(), described.first_mut())
-        && again.kind == SourceKind::Generated
-    {
+    let mut generated =
+        all.zip(&mut described).filter(|((again, _), _)| again.kind == SourceKind::Generated);
+    if let Some(((again, failure), described)) = generated.next() {
         described.test = Some(again.test(failure, described));
     }
     described
@@ -253,6 +253,10 @@ fn unless_over<T: Send + 'static>(
     is_over: &dyn Fn() -> bool,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
+    // Each of many failures would wait for the moment below otherwise.
+    if is_over() {
+        return None;
+    }
     let (sender, done) = channel();
     let thread = std::thread::spawn(move || {
         // Nobody receives after the end.

@@ -14,6 +14,7 @@ use super::format::{OutputFormat, json};
 use super::interrupt::CtrlC;
 use super::jobs::Jobs;
 use super::level;
+use super::limits::InputLimits;
 use super::nans::NansOption;
 use super::output::Output;
 use campaigns::{CampaignResults, CampaignSources, CampaignStop};
@@ -109,6 +110,8 @@ pub(super) struct Args {
     declared_calls: bool,
     #[command(flatten)]
     stress: StressArgs,
+    #[command(flatten)]
+    limits: InputLimits,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
     #[arg(long, value_name = "FILE ARGS|DIR", num_args = 1..)]
     corpus: Vec<String>,
@@ -298,8 +301,8 @@ fn ended(
     Err(early)
 }
 
-/// Reports all failures. Fails if there are any, if a program took too long, or if `--floors` is
-/// set and a figure is below its floor.
+/// Reports all failures. Fails if there are any, if a program took too long, if no program was
+/// judged in the time, or if `--floors` is set and a figure is below its floor.
 fn verdict(args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
     for failure in &report.failures {
         tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
@@ -318,7 +321,9 @@ fn verdict(args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
     }
     let (failed, late) = (report.failures.len(), report.late.len());
     let failure = |message: String| Err(CommandFailure::Program(message));
+    let is_idle = report.all.programs == 0 && !report.unfinished.is_empty();
     match (failed, late) {
+        (0, 0) if is_idle => failure("the time was up before any program was judged".to_owned()),
         (0, 0) if args.floors && !report.below_floors.is_empty() => {
             failure(report.below_floors.join("; "))
         }

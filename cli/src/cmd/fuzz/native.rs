@@ -20,6 +20,8 @@ use fuzz::{
     NativeFigures,
 };
 use jit::process::{Resources, limit};
+#[cfg(target_os = "linux")]
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU};
 use std::io::{self, BufRead, BufReader, Read};
@@ -116,7 +118,9 @@ pub(super) fn clock() -> Clock {
     Arc::new(move || started.elapsed())
 }
 
-/// Limits the whole process from now on and runs `work` in a thread with a large stack.
+/// Limits the whole process from now on, and runs `work` in a thread with a large stack. The process
+/// does not outlive its parent, which may end before it has killed its children
+/// (`a_killed_fuzzer_leaves_no_child`).
 ///
 /// # Errors
 /// If the process cannot be limited or the thread cannot be started.
@@ -125,8 +129,12 @@ pub(super) fn within_limits<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, CommandFailure> {
     let resources = Resources { address_space: ADDRESS_SPACE, cpu_seconds };
-    limit(&resources)
-        .map_err(|error| CommandFailure::input(format!("cannot limit the process: {error}")))?;
+    let cannot =
+        |error: io::Error| CommandFailure::input(format!("cannot limit the process: {error}"));
+    limit(&resources).map_err(cannot)?;
+    // The signal comes when the thread that started the child ends: it waits for the child.
+    #[cfg(target_os = "linux")]
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| cannot(e.into()))?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("native".to_owned())
@@ -150,11 +158,12 @@ pub(super) fn child(
     let clock = clock();
     within_limits(cpu_seconds, || {
         for number in cases {
+            // Drawing a case may loop or crash, too.
+            write(&ChildLine::Begin(number))?;
             let line = match source.case(number) {
                 Drawn::End => return write(&ChildLine::End),
                 Drawn::Refused => ChildLine::Refused(number),
                 Drawn::Case(case) => {
-                    write(&ChildLine::Begin(number))?;
                     ChildLine::Done(Box::new(CaseResult::of(fuzz::judge_native(&case, &clock))))
                 }
             };
@@ -314,7 +323,13 @@ fn one_child(share: &CaseRange, most: Duration, watch: &dyn ChildWatch) -> io::R
     let mut heard = Instant::now();
     let cut = loop {
         let line = match lines.recv_timeout(POLL) {
-            Ok(line) => line?,
+            Ok(Ok(line)) => line,
+            Ok(Err(error)) => {
+                // The child may have ended by itself meanwhile.
+                let _ = child.kill();
+                finish(child, errors)?;
+                return Err(error);
+            }
             Err(RecvTimeoutError::Timeout) if watch.is_over() => break Some(ChildEnd::Stopped),
             // A child that waits for itself uses no processor time.
             Err(RecvTimeoutError::Timeout) if heard.elapsed() > most => {
@@ -339,7 +354,7 @@ fn one_child(share: &CaseRange, most: Duration, watch: &dyn ChildWatch) -> io::R
             }
             ChildLine::End => {
                 ended = true;
-                true
+                watch.tell(CaseEvent::Dropped)
             }
             ChildLine::Done(done) => {
                 let (number, judged) = (at, Box::new(done.judged()));

@@ -19,8 +19,8 @@ impl CaseSource for Generated {
 }
 
 /// WebAssembly programs, each with every selected pipeline and level: one *round* of cases. With a
-/// limit on time or transitions, further rounds follow, each with the next seed. Without selected
-/// pipelines, the seed draws those of the further rounds.
+/// limit on time, further rounds follow, each with the next seed. Without selected pipelines, the
+/// seed draws those of the further rounds.
 pub(super) struct CorpusPrograms {
     programs: Vec<CorpusProgram>,
     pipelines: Vec<Vec<StaticPass>>,
