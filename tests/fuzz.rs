@@ -1,4 +1,5 @@
-//! The fuzzer under a small budget. It finds no divergence, and its figures stay above their floors.
+//! The fuzzer under a small budget. It finds no divergence, and its figures stay above their
+//! floors.
 
 use fuzz::{
     CampaignLimits, CampaignOptions, CaseSource, Drawn, Figures, Results, Stress, campaign, judge,

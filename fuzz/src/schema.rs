@@ -63,8 +63,8 @@ pub struct FuzzFailure {
     /// there was no time, or if the program had taken longer than `--case-time`.
     pub reproduced: Option<bool>,
     /// The rewrite without which the findings disappear. `null` if there is none, if there was no
-    /// time, or if the findings were not reproduced. With `--engine jit` also `null` for programs of
-    /// the corpus, and with `--nans platform`.
+    /// time, or if the findings were not reproduced. With `--engine jit` also `null` for programs
+    /// of the corpus, and with `--nans platform`.
     pub guilty: Option<String>,
     /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` but for the
     /// first failure of the generated programs.

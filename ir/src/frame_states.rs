@@ -277,8 +277,9 @@ impl FrameStates {
     }
 
     /// The last state in front of a point in its block, or at it, with its own point. An
-    /// interpreter that executes the state's instructions from there on comes to the point. Cost:
-    /// linear in the block in front of the point.
+    /// interpreter that executes the state's instructions from there on comes to the point; from a
+    /// state that is repeated in front of a jump, it continues behind the jump. Cost: linear in the
+    /// block in front of the point.
     ///
     /// # Panics
     /// If the function has no such point.

@@ -118,6 +118,7 @@ impl Stub {
 /// The parts of the context that typed trampolines use.
 const TYPED: TypedOffsets = TypedOffsets {
     stack_limit: offset!(stack_limit),
+    stack_room: offset!(stack_room),
     pending: offset!(pending),
     functions: size_of::<Context>() as i32,
 };

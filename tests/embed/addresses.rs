@@ -106,6 +106,48 @@ fn cold_blocks_call_no_function_at_its_address() {
     assert_eq!(invoke(&mut vm, version.func(), &[0]), Ok(Outcome::Returned(vec![2])));
 }
 
+/// `@f` calls `@both` in hot and cold code; `@g` calls `@rare` in its cold code instead.
+const HOT_AND_COLD: &str = "
+import func @first \"env\" \"first\" (i64) -> i64
+import func @both \"env\" \"both\" (i64) -> i64
+import func @rare \"env\" \"rare\" (i64) -> i64
+func @f(%x: i64) -> i64 {
+entry:
+  %y = call @both(%x)
+  br_if %x, done(%y), seldom
+seldom cold:
+  %z = call @both(%y)
+  jump done(%z)
+done(%r: i64):
+  return %r
+}
+func @g(%x: i64) -> i64 {
+entry:
+  %y = call @both(%x)
+  br_if %x, done(%y), seldom
+seldom cold:
+  %z = call @rare(%y)
+  jump done(%z)
+done(%r: i64):
+  return %r
+}
+";
+
+/// The call of a function at its address in hot code does not bring that call into cold code.
+#[test]
+fn cold_blocks_use_the_stub_for_functions_that_hot_code_calls() {
+    let module = module(HOT_AND_COLD);
+    let mut vm = untraced(&module);
+    vm.bind(named(&module, "both"), &plain(double)).expect("it fits");
+    let [f, g] = ["f", "g"].map(|name| calling(&vm, name, &vm.bound()));
+    assert_eq!(f.code_size(), g.code_size(), "both cold calls go through the stub");
+    let shims = calling(&vm, "f", &BoundFunctions::default());
+    assert_ne!(f.code_size(), shims.code_size(), "the hot call goes to the address");
+    vm.install(&f, Vec::new()).expect("it fits");
+    assert_eq!(invoke(&mut vm, f.func(), &[4]), Ok(Outcome::Returned(vec![8])));
+    assert_eq!(invoke(&mut vm, f.func(), &[0]), Ok(Outcome::Returned(vec![0])));
+}
+
 /// Calls `@bound`, and then the embedder.
 const BOTH: &str = "
 import func @bound \"env\" \"bound\" (i64) -> i64

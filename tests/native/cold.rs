@@ -141,8 +141,9 @@ fn a_branch_to_a_trap_ends_no_block() {
     assert_eq!(clif("tests", fueled).matches("brif").count(), 3);
 }
 
+/// The code generator places blocks that are cold for it behind the others.
 #[test]
-fn a_block_that_is_marked_comes_last() {
+fn a_block_that_is_marked_is_cold_for_the_code_generator() {
     let text = clif("slow", Config::default());
     // The other cold block makes a NaN canonical.
     assert_eq!(text.matches("block1 cold:").count(), 1, "{text}");

@@ -3,7 +3,7 @@
 use interp::{Limits, Machine, NoHost, NoObserver, Outcome};
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
-use ir::{Func, Imm, Module, Opcode, TrapKind, Type};
+use ir::{Func, Function, Imm, Inst, Module, Opcode, TrapKind, Type};
 use osier_verify::generate::{CountingHost, Feature, MAIN, Statistics, Weights, generate};
 use std::collections::BTreeMap;
 
@@ -207,6 +207,22 @@ fn programs_with_host_memories_access_them() {
 }
 
 /// Floors on which the experiments with the generator rely.
+/// Calls in marked blocks go through stubs of native code.
+#[test]
+fn some_blocks_with_calls_are_marked_as_cold() {
+    let marked = |body: &Function| {
+        let is_call = |inst: &Inst| body.inst(*inst).opcode == Opcode::Call;
+        let calls = body.all_insts().filter(is_call);
+        calls.filter(|inst| body.is_cold(body.inst_block(*inst))).count()
+    };
+    let calls = |seed: u64| -> usize {
+        let program = generate(seed, size_of(seed), &Weights::default());
+        program.module.defined().map(|(_, body)| marked(body)).sum()
+    };
+    let found: usize = (0..200).map(calls).sum();
+    assert!(found >= 20, "{found} calls");
+}
+
 #[test]
 fn programs_contain_what_passes_look_for() {
     let mut total = Statistics::default();

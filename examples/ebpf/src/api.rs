@@ -1,4 +1,9 @@
 //! The types of the runtime, over this back end. Its own tests run on them (`osier-ebpf tests`).
+//!
+//! They have the functions of the runtime, which are safe where their callers vouch for something:
+//! `register_allowed_memory` for a range, `register_helper` for a function that does not panic, and
+//! `execute_program` of a machine with a buffer for a program that does not write what was lent for
+//! reading. [`Native::new`] and [`Native::run_at`] say so.
 #![allow(unsafe_code, reason = "the runtime has these functions")]
 
 use crate::interpreter::ByteRegion;
@@ -125,7 +130,9 @@ impl<'a> EbpfVmMbuff<'a> {
         let program = Arc::new(Program::new(bytes, frame).map_err(Error::other)?);
         let mode = Mode::Native(PassPlan::parse("O1").map_err(Error::other)?);
         let helpers = Arc::new(self.helpers.clone());
-        Native::new(&program, &helpers, &self.allowed, self.has_buffer, &mode).map_err(Error::other)
+        // SAFETY: as in the runtime, whoever allows a range or registers a helper vouches for it.
+        unsafe { Native::new(&program, &helpers, &self.allowed, self.has_buffer, &mode) }
+            .map_err(Error::other)
     }
 
     fn run(&self, packet: ByteRegion, buffer: ByteRegion) -> Result<u64, Error> {

@@ -2,7 +2,7 @@
 
 use crate::program::{Callable, Op, Program, op};
 use crate::translate::Translation;
-use osier::ir::{Block, Imm, InstSpec, Opcode, Type, Value};
+use osier::ir::{Block, Opcode, Type, Value};
 use rbpf::ebpf::{self, Insn};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,8 +81,7 @@ impl Translation<'_> {
             4 => Opcode::Uload32,
             _ => Opcode::Load,
         };
-        let imm = Imm::HostAddress(self.bytes, 0);
-        self.builder.insert_value(InstSpec::new(opcode, Type::I64, imm, &[at]))
+        self.builder.load(opcode, Type::I64, self.bytes, at, 0)
     }
 
     /// The address of an access, which is in a region.
@@ -120,8 +119,7 @@ impl Translation<'_> {
         if let Some(more) = self.made.more {
             self.aside(found, on);
             let size = self.constant(bytes as i64);
-            let allowed =
-                self.builder.insert_value(InstSpec::call(more, &[at, size], &[Type::I64]));
+            let allowed = self.builder.call(more, &[at, size], &[Type::I64])[0];
             found = self.builder.op(Opcode::Wrap, Type::I32, &[allowed]);
         }
         self.builder.br_if(found, on, trap);

@@ -141,7 +141,7 @@ impl Program {
             functions,
         };
         program.close();
-        program.counts_depth = program.depth(0, 0).is_none();
+        program.counts_depth = program.nests_too_deeply();
         let entries: Vec<usize> = program.functions.keys().copied().collect();
         for entry in entries {
             let live = program.liveness(entry);
@@ -168,13 +168,15 @@ impl Program {
         }
     }
 
-    /// The deepest nesting of calls below a function; `None` beyond the limit of the machine.
-    fn depth(&self, entry: usize, at: usize) -> Option<usize> {
-        if at > ebpf::MAX_CALL_DEPTH {
-            return None;
+    /// Whether calls may nest more deeply than the machine allows. Cost: the calls of the program
+    /// for each level. There are far more ways than calls (`many_ways_to_nest_take_no_time`).
+    fn nests_too_deeply(&self) -> bool {
+        let mut reached = BTreeSet::from([0]);
+        for _ in 0..=ebpf::MAX_CALL_DEPTH {
+            let callees = reached.iter().flat_map(|entry| &self.functions[entry].callees);
+            reached = callees.copied().collect();
         }
-        let callees = self.functions[&entry].callees.iter();
-        callees.map(|callee| self.depth(*callee, at + 1)).try_fold(at, |most, d| Some(most.max(d?)))
+        !reached.is_empty()
     }
 
     /// The registers that an instruction reads and writes.

@@ -7,7 +7,7 @@
 use crate::interpreter::{ByteRegion, Fault, Interpreter, Profile, Registers, Space, text};
 use crate::memory::sizes;
 use crate::program::{Op, Program, op};
-use crate::translate::{BOUNDS, IN_FRONT, Shape, Translated, registers, translate};
+use crate::translate::{BOUNDS, Shape, Translated, registers, translate};
 use osier::driver::{NoObserver, Vigilance};
 use osier::inlining::PassPlan;
 use osier::interp::{HostError, Limits, Options, Outcome};
@@ -100,7 +100,12 @@ impl Native {
     ///
     /// # Errors
     /// A message if the program cannot be translated or compiled.
-    pub fn new(
+    ///
+    /// # Safety
+    /// While the program runs, it may read and write the `allowed` ranges, and up to 7 bytes behind
+    /// the end of each: as in the runtime, the first byte of an access decides. No helper panics:
+    /// nothing unwinds through native code.
+    pub unsafe fn new(
         program: &Arc<Program>,
         helpers: &Arc<HashMap<u32, ebpf::Helper>>,
         allowed: &[Range<u64>],
@@ -116,15 +121,16 @@ impl Native {
         let module = Arc::new(module);
         let engine = Engine::new(Config::default()).map_err(|error| error.to_string())?;
         let limits = Limits { fuel: u64::MAX, ..Limits::default() };
-        // SAFETY: the program tests each address against the regions of the run, which `run` has
-        // borrowed, and against ranges for which the caller of `new` vouches.
+        // SAFETY: the program tests each access against the regions of the run, which `run` has
+        // borrowed, and its first byte against ranges for which the caller of `new` vouches.
         let vm = unsafe { Vm::with_host_memory(&engine, &module, limits, Options::default()) };
         let mut vm = vm.map_err(|error| error.to_string())?;
         for (number, func) in imports {
             let code = helpers[&number] as *const ();
             let signature = Signature::new(&[Type::I64; 5], &[Type::I64]);
-            // SAFETY: a helper is a function of five words with one result. The runtime's own
-            // compilers call it by the convention of C, too.
+            // SAFETY: a helper is a function of five words with one result, which the caller
+            // promises not to unwind. The runtime's own compilers call it by the convention of C,
+            // too.
             let bound =
                 unsafe { DirectFunction::from_raw(code, None, signature, DeclaredEffect::Any) };
             vm.bind(func, &bound).map_err(|error| error.to_string())?;
@@ -208,7 +214,7 @@ impl Native {
         let base = self.base(func);
         let program = &self.host.program;
         let mut found = Vec::new();
-        for (at, state) in states.noted().filter(|(_, state)| state.function != IN_FRONT) {
+        for (at, state) in states.noted() {
             let pc = state.pc as usize;
             let block = base.inst_block(at.inst());
             match op(program.insns[pc].opc) {
@@ -377,10 +383,7 @@ impl Native {
                 return Ok(None);
             }
             let states = Arc::clone(&host.states[&main]);
-            let Some((at, state)) = states
-                .noted()
-                .find(|(_, state)| state.pc == pc as u32 && state.function != IN_FRONT)
-            else {
+            let Some((at, state)) = states.noted().find(|(_, state)| state.pc == pc as u32) else {
                 return Ok(None);
             };
             let mut bounds = host.bounds.clone();

@@ -9,8 +9,8 @@ use crate::memory::Region;
 use crate::program::{Callable, Op, Program, REGISTERS, callee, op, successors};
 use osier::ir::module::{FuncDecl, ImportName, MemoryDecl, MemoryKind};
 use osier::ir::{
-    Block, DeclaredEffect, FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, InstSpec,
-    Memory, Module, Opcode, Signature, TrapKind, Type, Value, Variable,
+    Block, DeclaredEffect, FrameState, FrameStates, Func, Function, FunctionBuilder, Memory,
+    Module, Opcode, Signature, TrapKind, Type, Value, Variable,
 };
 use rbpf::ebpf::{self, Insn};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The first slot of frame states that is no register: the bounds of regions, and behind them the
 /// numbers of places for accesses (`memory.rs`).
 pub const BOUNDS: u32 = 16;
-
-/// The function of a state in front of a jump to its instruction. A run may leave there; but a loop
-/// is not entered in front of it, where its registers may have their first contents.
-pub const IN_FRONT: u32 = u32::MAX;
 
 /// The choices of a translation.
 #[derive(Clone, Copy, Default, Debug)]
@@ -201,8 +197,6 @@ impl<'a> Translation<'a> {
         for pc in self.callable.body.iter().copied() {
             if let Some(block) = self.blocks.get(&pc).copied() {
                 if self.builder.current().is_some() {
-                    // The exit of an assumption in front may land at this jump.
-                    self.note(pc, IN_FRONT);
                     self.builder.jump(block, &[]);
                 }
                 self.builder.place_block(block);
@@ -212,29 +206,26 @@ impl<'a> Translation<'a> {
                 // Behind an instruction that ends every run.
                 continue;
             }
-            self.note(pc, self.entry as u32);
+            self.note(pc);
             self.instruction(pc, &insns[pc]);
             // The next instruction of the body may not be the next one of the program.
             let next = successors(insns, pc);
             if self.builder.current().is_some()
                 && self.callable.body.range(pc + 1..).next().is_none_or(|n| *n != next[0])
             {
-                self.note(next[0], IN_FRONT);
                 self.builder.jump(self.blocks[&next[0]], &[]);
             }
         }
         for (pc, block) in std::mem::take(&mut self.traps) {
             self.builder.place_block(block);
             self.builder.switch_to(block);
-            let mut trap = InstSpec::terminator(Opcode::Trap, &[], Vec::new());
-            trap.imm = Imm::Trap(TrapKind::User(pc as u32));
-            self.builder.insert(trap);
+            self.builder.trap(TrapKind::User(pc as u32));
         }
     }
 
     /// Notes where an interpreter would continue, and the live registers there; at the header of a
     /// loop also the bounds, since native code is entered with them.
-    fn note(&mut self, pc: usize, function: u32) {
+    fn note(&mut self, pc: usize) {
         if !self.shape.states {
             return;
         }
@@ -249,7 +240,7 @@ impl<'a> Translation<'a> {
             (false, depth) => usize::from(depth.is_some()),
         };
         slots.extend((BOUNDS..).zip(&self.bounds[..named]).map(|(slot, value)| (slot, *value)));
-        self.builder.frame_state(FrameState::of_values(function, pc as u32, slots));
+        self.builder.frame_state(FrameState::of_values(self.entry as u32, pc as u32, slots));
     }
 
     pub(crate) fn trap(&mut self, pc: usize) -> Block {
@@ -279,8 +270,7 @@ impl<'a> Translation<'a> {
                     4 => Opcode::Store32,
                     _ => Opcode::Store,
                 };
-                let imm = Imm::HostAddress(self.bytes, 0);
-                self.builder.insert(InstSpec::new(opcode, Type::I64, imm, &[at, value]));
+                self.builder.store(opcode, self.bytes, at, 0, value);
             }
             Op::Alu(true) => self.alu(insn, Type::I64),
             Op::Alu(false) => self.alu(insn, Type::I32),
@@ -394,38 +384,12 @@ impl<'a> Translation<'a> {
         self.set_wide(insn.dst, value, ty);
     }
 
-    /// The bytes of a value in reverse order: each byte is shifted and masked. In this order, the
-    /// code generator makes one instruction of the shifts.
     fn swapped(&mut self, value: Value, ty: Type) -> Value {
-        let bytes = u64::from(ty.bits() / 8);
-        let mut op = |opcode, a, bits| {
-            let b = self.builder.constant(ty, bits);
-            self.builder.op(opcode, ty, &[a, b])
-        };
-        if bytes == 2 {
-            return op(Opcode::Rotl, value, 8);
+        if ty != Type::I16 {
+            return self.builder.op(Opcode::Bswap, ty, &[value]);
         }
-        let mut terms: Vec<Value> = Vec::new();
-        for at in 0..bytes {
-            let last = bytes - 1;
-            terms.push(match at {
-                0 => op(Opcode::Shl, value, 8 * last),
-                _ if at == last => op(Opcode::Ushr, value, 8 * last),
-                _ if at < bytes / 2 => {
-                    let byte = op(Opcode::And, value, 0xff << (8 * at));
-                    op(Opcode::Shl, byte, 8 * (last - 2 * at))
-                }
-                _ => {
-                    let byte = op(Opcode::Ushr, value, 8 * (2 * at - last));
-                    op(Opcode::And, byte, 0xff << (8 * (last - at)))
-                }
-            });
-        }
-        while terms.len() > 1 {
-            let pairs = terms.chunks(2);
-            terms = pairs.map(|pair| self.builder.op(Opcode::Or, ty, pair)).collect();
-        }
-        terms[0]
+        let byte = self.builder.constant(ty, 8);
+        self.builder.op(Opcode::Rotl, ty, &[value, byte])
     }
 
     fn branch(&mut self, pc: usize, insn: &Insn, wide: bool) {
@@ -466,7 +430,7 @@ impl<'a> Translation<'a> {
         let helper = self.made.helpers.get(&(insn.imm as u32)).filter(|_| insn.src == 0);
         let Some(helper) = helper.copied() else { return self.stop(pc) };
         let args = [1, 2, 3, 4, 5].map(|register| self.get(register));
-        let result = self.builder.insert_value(InstSpec::call(helper, &args, &[Type::I64]));
+        let result = self.builder.call(helper, &args, &[Type::I64])[0];
         self.set(0, result);
     }
 
@@ -494,8 +458,7 @@ impl<'a> Translation<'a> {
             args.push(value);
         }
         let types = vec![Type::I64; registers(target.results).count()];
-        let call = self.builder.insert(InstSpec::call(self.made.funcs[&to], &args, &types));
-        let results = self.builder.function().inst(call).results.clone();
+        let results = self.builder.call(self.made.funcs[&to], &args, &types).to_vec();
         for (register, value) in registers(target.results).zip(results) {
             self.set(register as u8, value);
         }

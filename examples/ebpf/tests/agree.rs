@@ -1,7 +1,7 @@
 //! A few random programs in every mode, as `osier-ebpf random` compares them.
 
 use osier_ebpf::fuzz::{Counts, compare};
-use osier_ebpf::program::{Op, op};
+use osier_ebpf::program::{Op, Program, op};
 
 #[test]
 fn random_programs_agree() {
@@ -33,4 +33,35 @@ fn no_opcode_is_taken_for_another() {
         }
     }
     assert_eq!(taken, Vec::<String>::new());
+}
+
+/// Eight levels of twenty functions, each of which calls all functions of the next level: there are
+/// 20^8 ways to nest, and 3,000 calls.
+#[test]
+fn many_ways_to_nest_take_no_time() {
+    const LEVELS: usize = 8;
+    const FUNCTIONS: usize = 20;
+    // The program calls the first level; a function has a call for each one of the next, and an
+    // exit.
+    let length = FUNCTIONS + 1;
+    let mut bytes: Vec<u8> = Vec::new();
+    for function in 0..=LEVELS * FUNCTIONS {
+        let next = if function == 0 { 0 } else { (function - 1) / FUNCTIONS + 1 };
+        for callee in 0..FUNCTIONS {
+            let at = function * length + callee;
+            let to = (1 + next * FUNCTIONS + callee) * length;
+            match next < LEVELS {
+                true => {
+                    bytes.extend([0x85, 0x10, 0, 0]);
+                    bytes.extend((to as i32 - at as i32 - 1).to_le_bytes());
+                }
+                // The last level moves registers.
+                false => bytes.extend([0xbf, 0, 0, 0, 0, 0, 0, 0]),
+            }
+        }
+        bytes.extend([0x95, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    let program = Program::new(&bytes, |_| 0).expect("a program");
+    assert_eq!(program.functions.len(), 1 + LEVELS * FUNCTIONS);
+    assert!(!program.counts_depth, "eight levels are allowed");
 }

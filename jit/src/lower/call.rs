@@ -89,7 +89,7 @@ impl Lowering<'_, '_> {
         let args = self.call_args(data, signature.params.len());
         let cold = self.cold_stub(inst, &signature);
         // A call at the address would tie values of hot code to registers
-        // (`cold_blocks_call_no_function_at_its_address`).
+        // (`cold_blocks_use_the_stub_for_functions_that_hot_code_calls`).
         if let (None, Some(direct)) = (cold, self.unit.bound.get(&func)) {
             let results = direct.call(&mut self.builder, self.context, &args);
             return self.define(data, &results);

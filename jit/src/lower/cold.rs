@@ -21,7 +21,7 @@ use ir::{Block, Func, Function, Imm, Inst, Module, Opcode, Signature};
 /// counts in `r11`, before the prologue saves the registers. With this number, the arguments take
 /// half a page, and as much again if the register allocator spills all of them. Calls with more
 /// arguments are ordinary calls (`a_call_with_very_many_arguments_keeps_all_values`).
-const MOST_ARGUMENTS: usize = 256;
+const MOST_COLD_ARGUMENTS: usize = 256;
 
 /// The cold blocks of a function, by index. Linear in the function.
 pub(super) fn cold_blocks(function: &Function, cfg: &Cfg) -> FixedBitSet {
@@ -51,7 +51,7 @@ pub(crate) fn cold_calls<'a>(
         Imm::Func(func) => Some(module.signature(func)),
         _ => None,
     });
-    called.filter(|signature| signature.params.len() <= MOST_ARGUMENTS)
+    called.filter(|signature| signature.params.len() <= MOST_COLD_ARGUMENTS)
 }
 
 impl Lowering<'_, '_> {

@@ -3,9 +3,9 @@
 //! Both IRs give parameters to blocks, so blocks and values translate one to one. Operations that
 //! need several instructions are in the modules below: [`value`] (operations on values),
 //! [`overflow`] (arithmetic that reports overflow), [`memory`] (accesses, globals), [`call`] (calls
-//! and helpers), [`cold`] (cold blocks and their calls), [`trap`] (branches to traps), [`osr`] (OSR
-//! points), [`ways`] (edges past blocks), and [`nan`] (floats that may hold a NaN that is not
-//! canonical).
+//! and helpers), [`flow`] (terminators), [`cold`] (cold blocks and their calls), [`trap`] (branches
+//! to traps), [`osr`] (OSR points), [`ways`] (edges past blocks), and [`nan`] (floats that may hold
+//! a NaN that is not canonical).
 //!
 //! Every instruction carries its id as source location. A trap thereby identifies the instruction
 //! that trapped.
@@ -13,6 +13,7 @@
 pub(crate) mod call;
 pub(crate) mod cold;
 pub(crate) mod counting;
+mod flow;
 mod memory;
 mod nan;
 mod osr;
@@ -30,7 +31,7 @@ use crate::points::Cell;
 use crate::traps;
 use counting::Counting;
 use cranelift_codegen::ir::{
-    self as clif, AliasRegion, AliasRegionData, BlockArg, InstBuilder, JumpTableData, MemFlagsData,
+    self as clif, AliasRegion, AliasRegionData, InstBuilder, MemFlagsData,
     SigRef, SourceLoc, condcodes::IntCC, types,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
@@ -41,7 +42,7 @@ use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
 use ir::{
-    Block, Edge, Func, Function, Inst, InstData, Module, Opcode, Signature, Target, Type, Value,
+    Block, Func, Function, Inst, InstData, Module, Opcode, Signature, Type, Value,
 };
 use overflow::Overflows;
 use std::collections::{BTreeMap, BTreeSet};
@@ -424,54 +425,6 @@ impl<'a> Lowering<'a, '_> {
         }
     }
 
-    fn terminator(&mut self, inst: Inst, data: &InstData) {
-        match data.opcode {
-            Opcode::Jump => {
-                let (to, args) = self.target(0);
-                self.builder.ins().jump(to, &args);
-            }
-            Opcode::BrIf => {
-                let condition = self.value(data.args[0]);
-                self.count_side(inst, condition);
-                self.branch(condition);
-            }
-            Opcode::Switch => self.switch(inst, data),
-            Opcode::Return => self.return_(data),
-            Opcode::Trap => {
-                let kind = self.trap_kind(inst, data);
-                // Cranelift turns a branch to a block that only traps into a conditional trap, and
-                // would report the trap at the branch. The fence makes the block nonempty
-                // (`tests/oir/traps/of_its_own.oir`).
-                self.builder.ins().sequence_point();
-                self.builder.ins().trap(traps::code(kind));
-            }
-            opcode => unreachable!("jit: {} is no terminator", opcode.name()),
-        }
-    }
-
-    /// Ends the block with a branch to the two targets of an instruction.
-    fn branch(&mut self, condition: clif::Value) {
-        if self.branch_to_trap(condition) {
-            return;
-        }
-        let (then, then_args) = self.target(0);
-        let (otherwise, other_args) = self.target(1);
-        self.builder.ins().brif(condition, then, &then_args, otherwise, &other_args);
-    }
-
-    fn switch(&mut self, inst: Inst, data: &InstData) {
-        let index = self.value(data.args[0]);
-        self.count_choice(inst, index, data.targets.len());
-        let mut calls = Vec::with_capacity(data.targets.len());
-        for at in 0..data.targets.len() {
-            let (to, args) = self.target(at);
-            calls.push(self.builder.func.dfg.block_call(to, &args));
-        }
-        let default = calls.pop().expect("a switch has a default target");
-        let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
-        self.builder.ins().br_table(index, table);
-    }
-
     fn return_(&mut self, data: &InstData) {
         let mut results: Vec<clif::Value> = data.args.iter().map(|v| self.observed(*v)).collect();
         let types = &self.unit.function.signature().results;
@@ -480,29 +433,6 @@ impl<'a> Lowering<'a, '_> {
             results.clear();
         }
         self.builder.ins().return_(&results);
-    }
-
-    /// Translates a target of the current instruction with its arguments, past the target if
-    /// possible. An argument becomes canonical if its parameter may hold only canonical NaNs.
-    fn target(&mut self, at: usize) -> (clif::Block, Vec<BlockArg>) {
-        let inst = self.inst.expect("an instruction is being lowered");
-        let target = self.onward(Edge { inst, index: at as u32 });
-        if self.only_traps(target.block) {
-            self.trapping.insert(target.block);
-        }
-        let params = self.unit.function.block_params(target.block);
-        let mut args = Vec::with_capacity(params.len());
-        for (arg, param) in target.args.iter().zip(params) {
-            let value = if self.is_raw(*param) { self.value(*arg) } else { self.observed(*arg) };
-            args.push(value.into());
-        }
-        (self.blocks[target.block].expect("a target of reachable code is reachable"), args)
-    }
-
-    /// The target of an edge, or a later one that the edge may lead to directly.
-    fn onward(&self, edge: Edge) -> Target {
-        let past = ways::way(self.unit.function, &self.passable, edge);
-        past.unwrap_or_else(|| self.unit.function.target(edge).clone())
     }
 
     fn define(&mut self, data: &InstData, results: &[clif::Value]) {

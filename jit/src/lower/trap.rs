@@ -11,7 +11,7 @@ use crate::config::Interruption;
 use crate::traps;
 use cranelift_codegen::ir::{self as clif, BlockArg, InstBuilder, SourceLoc};
 use cranelift_entity::EntityRef;
-use ir::{Block, Edge, Imm, Inst, InstData, Opcode, TrapKind};
+use ir::{Block, Edge, Imm, Inst, InstData, Opcode, Target, TrapKind};
 
 impl Lowering<'_, '_> {
     /// Whether a block consists of a trap alone, so that a branch to it may become a conditional
@@ -37,14 +37,14 @@ impl Lowering<'_, '_> {
 
     /// Ends the block with a conditional trap and a jump, if one of the targets of a branch only
     /// traps. Returns whether it does.
-    pub(super) fn branch_to_trap(&mut self, condition: clif::Value) -> bool {
+    pub(super) fn branch_to_trap(&mut self, condition: clif::Value, targets: &[Target; 2]) -> bool {
         let branch = self.inst.expect("an instruction is being lowered");
-        let targets = [0, 1].map(|index| self.onward(Edge { inst: branch, index }).block);
-        let Some(side) = targets.iter().position(|target| self.only_traps(*target)) else {
+        let Some(side) = targets.iter().position(|target| self.only_traps(target.block)) else {
             return false;
         };
         let function = self.unit.function;
-        let trap = function.first_inst(targets[side]);
+        let other = &targets[1 - side];
+        let trap = function.first_inst(targets[side].block);
         let code = traps::code(self.trap_kind(trap, function.inst(trap)));
         // The trap has its own place, not that of the branch (`tests/oir/traps/of_its_own.oir`).
         self.builder.set_srcloc(SourceLoc::new(trap.as_u32()));
@@ -53,9 +53,9 @@ impl Lowering<'_, '_> {
             _ => self.builder.ins().trapz(condition, code),
         };
         self.builder.set_srcloc(SourceLoc::new(branch.as_u32()));
-        let (to, args) = self.target(1 - side);
-        if self.goes_on_in(targets[1 - side]) {
-            for (param, arg) in function.block_params(targets[1 - side]).iter().zip(args) {
+        let (to, args) = self.target_of(other);
+        if self.goes_on_in(other.block) {
+            for (param, arg) in function.block_params(other.block).iter().zip(args) {
                 let BlockArg::Value(value) = arg else {
                     unreachable!("jit: branches pass values alone")
                 };

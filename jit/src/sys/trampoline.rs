@@ -100,6 +100,8 @@ pub(crate) const NO_ROOM: u64 = 2;
 pub(crate) struct TypedOffsets {
     /// The lowest stack pointer that code may have where it is entered.
     pub(crate) stack_limit: i32,
+    /// The bytes of the stack above the limit.
+    pub(crate) stack_room: i32,
     /// The word for the number of the called function.
     pub(crate) pending: i32,
     /// The code address of the first function.
@@ -143,7 +145,7 @@ pub(crate) fn build_typed(
     // A caller on a foreign stack, such as a coroutine's, is outside in one direction or the other
     // (`a_call_on_a_foreign_stack_is_refused`).
     let above = b.ins().isub(sp, limit);
-    let room = b.ins().load(I64, flags, context, crate::context::offset!(stack_room));
+    let room = b.ins().load(I64, flags, context, offsets.stack_room);
     let is_outside = b.ins().icmp(IntCC::UnsignedGreaterThan, above, room);
     let [call, full] = [(); 2].map(|()| b.create_block());
     b.ins().brif(is_outside, full, &[], call, &[]);

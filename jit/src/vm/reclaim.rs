@@ -43,7 +43,9 @@
 //!
 //! `tests/embed/churn.rs` and the judge `fuzz::native::churn` run programs that replace their code
 //! all the time. Freed pages are unmapped, so a jump there ends the process. The mutants of
-//! `tests/mutants/native.mutants` whose names begin with `Freed` break each part of the argument.
+//! `tests/mutants/native.mutants` whose names begin with `Freed` break the parts of the argument
+//! about entries, frames and links. `tests/embed/addresses.rs` and `tests/embed/sessions.rs` test
+//! the parts about addresses in code and typed entries.
 //!
 //! # Cost
 //!

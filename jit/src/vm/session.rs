@@ -84,7 +84,8 @@ impl Vm {
     /// Each call is a run like [`Vm::run`], with these differences:
     ///
     /// - The calls of a session share their embedder. An [`super::Interrupt`] ends the call in
-    ///   progress, or else the next call of the session.
+    ///   progress. A request that comes between two calls ends the next call that polls, unless a
+    ///   call that polls nowhere ends by itself with an error: then the request is dropped.
     /// - The code that a call replaces is freed at a safe point of a later call, or at the end of
     ///   the session.
     /// - The calls of a session run on the stack of the thread: a call on another one, such as a
@@ -252,6 +253,7 @@ impl Session<'_> {
         let stop = match stop {
             Some(NativeStop::Panic(payload)) => {
                 state.machine.give_up();
+                state.view.context().cold_caller.set(0);
                 self.access.run().forget_end();
                 self.share();
                 std::panic::resume_unwind(payload);

@@ -5,6 +5,7 @@ use super::program::printed;
 use super::{ModuleFinding, gives_up_too_many, print};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::sync::{Mutex, PoisonError};
 
 /// A command that runs every program and checks every mapping well.
 const WELL: &str = r#"
@@ -15,8 +16,13 @@ case "$1" in
 esac
 "#;
 
+/// Held while a script is written and run: a process that another test starts meanwhile inherits
+/// the open file, and a file that is open for writing cannot be run.
+static SCRIPTS: Mutex<()> = Mutex::new(());
+
 /// Judges a module in a command that is this script.
 fn judged(script: &str) -> (CsmithCounts, Vec<String>) {
+    let _alone = SCRIPTS.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("a folder");
     let (osier, module) = (folder.path().join("osier"), folder.path().join("m.wasm"));
     fs::write(&osier, format!("#!/bin/sh\n{script}")).expect("writable");
@@ -28,6 +34,7 @@ fn judged(script: &str) -> (CsmithCounts, Vec<String>) {
 /// Native code that crashes says nothing about a program; native code that fails does.
 #[test]
 fn a_program_whose_native_code_crashes_is_skipped() {
+    let _alone = SCRIPTS.lock().unwrap_or_else(PoisonError::into_inner);
     let shell = |script: &str| {
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", script]);

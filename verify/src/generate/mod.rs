@@ -36,7 +36,10 @@ use ir::module::{
     DataSegment, ElementSegment, Export, External, FuncDecl, GlobalDecl, ImportName, MemoryDecl,
     MemoryKind, PAGE_BYTES, TableDecl,
 };
-use ir::{Data, DeclaredEffect, Elem, Func, Memory, Module, Signature, Type, reference};
+use ir::{
+    Block, Data, DeclaredEffect, Elem, Func, Inst, Memory, Module, Opcode, Signature, Type,
+    reference,
+};
 
 /// The name of the function to run. The module exports it.
 pub const MAIN: &str = "main";
@@ -364,6 +367,7 @@ fn add_function(
         }
     }
     body.generate();
+    mark_cold_blocks(&mut body);
     let steps = body.steps;
     let function =
         body.builder.finish().expect("every block of a generated function ends").function;
@@ -371,6 +375,24 @@ fn add_function(
     let func = module.funcs.push(FuncDecl { name, sig, import: None, effect: Default::default() });
     module.define(func, function);
     around.callees.push(Callee { func, sig, signature, steps });
+}
+
+/// One block in so many is marked as cold, and of the few blocks with calls, for which native code
+/// uses stubs then, one in so many.
+const COLD_ONE_IN: u32 = 8;
+const COLD_CALLS_ONE_IN: u32 = 2;
+
+/// Marks some blocks as cold, drawn after the program: the mark changes nothing that a run does.
+fn mark_cold_blocks(body: &mut GeneratedBody<'_>) {
+    let blocks: Vec<Block> = body.builder.function().blocks().collect();
+    for block in blocks {
+        let function = body.builder.function();
+        let is_call = |inst: Inst| function.inst(inst).opcode == Opcode::Call;
+        let calls = function.block_insts(block).any(is_call);
+        if body.prng.below(if calls { COLD_CALLS_ONE_IN } else { COLD_ONE_IN }) == 0 {
+            body.builder.mark_cold(block);
+        }
+    }
 }
 
 /// Argument lists for the program of a seed. In each round of six, two lists have small values,
