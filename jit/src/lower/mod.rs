@@ -31,8 +31,8 @@ use crate::points::Cell;
 use crate::traps;
 use counting::Counting;
 use cranelift_codegen::ir::{
-    self as clif, AliasRegion, AliasRegionData, InstBuilder, MemFlagsData,
-    SigRef, SourceLoc, condcodes::IntCC, types,
+    self as clif, AliasRegion, AliasRegionData, InstBuilder, MemFlagsData, SigRef, SourceLoc,
+    condcodes::IntCC, types,
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_entity::SecondaryMap;
@@ -41,9 +41,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
 use fixedbitset::FixedBitSet;
 use ir::cfg::Cfg;
 use ir::loops::LoopForest;
-use ir::{
-    Block, Func, Function, Inst, InstData, Module, Opcode, Signature, Type, Value,
-};
+use ir::{Block, Func, Function, Inst, InstData, Module, Opcode, Signature, Type, Value};
 use overflow::Overflows;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
