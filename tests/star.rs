@@ -30,7 +30,7 @@ const ALLOWED: &[Row] = &[
     ("system", &["wasm"], &[]),
     ("provers", &["ir"], &[]),
     ("mutants", &[], &[]),
-    ("profile", &["interp", "ir", "jit", "passes", "transition"], &[]),
+    ("profile", &["interp", "ir", "passes"], &[]),
     (
         "derive",
         &["certify", "check", "interp", "ir", "osr", "passes", "profile", "transition"],
@@ -99,8 +99,10 @@ const EVERYTHING: &[&str] = &[
 const RUNS_PROCESSES: (&str, &str) = ("judges", "csmith");
 
 /// The crates that may enable the feature `unproved` of `check` outside tests: the oracles, which
-/// look for wrong entries by firing them.
-const ORACLES: &[&str] = &["fuzz", "verify"];
+/// look for wrong entries by firing them, and the command, which has the oracles. Without them
+/// (`--no-default-features`), the command keeps the feature: its build serves the tests, and it
+/// seals nothing (`the_command_seals_nothing`).
+const ORACLES: &[&str] = &["cli", "fuzz", "verify"];
 
 /// The output of `cargo metadata` about the workspace, without outside dependencies.
 fn metadata() -> Value {
@@ -196,6 +198,20 @@ fn oracles_and_tests_alone_enable_unproved() {
     for oracle in ORACLES {
         assert!(!LIBRARY.contains(oracle), "embedders do not link {oracle}");
     }
+}
+
+#[test]
+fn the_command_seals_nothing() {
+    let (mut command, mut oracles) = (0, 0);
+    for (path, text) in super::tree::files().iter().filter(|(path, _)| path.ends_with(".rs")) {
+        let seals =
+            ["Checked", "CheckedEntry"].iter().any(|t| text.contains(&format!("{t}::unproved(")));
+        let is_command = path.starts_with("cli/src/");
+        assert!(!(is_command && seals), "{path} seals");
+        command += usize::from(is_command);
+        oracles += usize::from(seals);
+    }
+    assert!(command > 20 && oracles > 3, "the command has {command} files, and {oracles} seal");
 }
 
 #[test]

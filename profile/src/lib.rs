@@ -2,7 +2,7 @@
 //!
 //! A machine that counts ([`interp::Machine::count`]) keeps counters in both tiers of the
 //! interpreter, and native code that counts (`jit::VersionSpec::counting`) keeps its own.
-//! [`Profile::collect`] and `Profile::collect_native` make a profile of them: for each function its
+//! [`Profile::collect`] and `osier::tiers::native_profile` make a profile of them: for each function its
 //! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
 //! that gave one value. `osier::speculate::suggest` makes assumptions from it.
 //!
@@ -55,23 +55,17 @@ impl Profile {
     /// The profile of the runs that a machine has counted so far. The current version of each
     /// function must be its base. Empty if the machine does not count. Cost: linear in the module.
     pub fn collect(module: &Module, machine: &Machine) -> Profile {
-        let profile = |(func, base): (Func, &Function)| {
-            let profile = FunctionProfile::of(base, machine, func)?;
-            (profile != FunctionProfile::default()).then_some((func, profile))
-        };
-        Profile { functions: module.defined().filter_map(profile).collect() }
+        Profile::of_counts(module, |func, _| machine.counts(machine.current(func)?))
     }
 
-    /// The profile of the native code that a machine has run. It covers each function whose
-    /// installed version is the base and counts. Empty without such versions. Cost: linear in the
-    /// module.
-    #[cfg(feature = "native")]
-    pub fn collect_native(module: &Module, vm: &jit::Vm) -> Profile {
+    /// The profile of the versions whose counters `counts` gives, function by function. Without
+    /// counters, a function has no profile. Cost: linear in the module.
+    pub fn of_counts<C: Counted>(
+        module: &Module,
+        counts: impl Fn(Func, &Function) -> Option<C>,
+    ) -> Profile {
         let profile = |(func, base): (Func, &Function)| {
-            let version = vm.installed(func)?;
-            let counters = version.counters()?;
-            let is_base = version.key() == transition::VersionKey::of(base);
-            let profile = is_base.then(|| FunctionProfile::collect(base, counters))?;
+            let profile = FunctionProfile::of_counts(base, &counts(func, base)?);
             (profile != FunctionProfile::default()).then_some((func, profile))
         };
         Profile { functions: module.defined().filter_map(profile).collect() }
@@ -117,12 +111,19 @@ impl Profile {
     }
 }
 
-/// The counters of one version, of the interpreter or of native code.
-trait Counted {
+/// The counters of one version whose function is the base: of the interpreter, of native code
+/// (`osier::tiers::native_profile`), or of an engine of the embedder's own.
+pub trait Counted {
+    /// The calls of the function.
     fn calls(&self) -> u64;
+    /// By argument: the bits, if all calls passed the same bits.
     fn arguments(&self) -> Vec<Option<u64>>;
+    /// The visits of the targets of a `br_if` or `switch`, the target of a true condition first.
+    /// `None` for another instruction.
     fn sides(&self, inst: Inst) -> Option<Vec<u64>>;
+    /// The targets of an indirect call. `None` for another instruction.
     fn targets(&self, inst: Inst) -> Option<CallTargets>;
+    /// The bits that a load or the read of a global gave, if it gave one value only.
     fn steady_value(&self, inst: Inst) -> Option<u64>;
 }
 
@@ -148,37 +149,15 @@ impl Counted for RunCounts<'_> {
     }
 }
 
-#[cfg(feature = "native")]
-impl Counted for jit::NativeCounts {
-    fn calls(&self) -> u64 {
-        jit::NativeCounts::calls(self)
-    }
-
-    fn arguments(&self) -> Vec<Option<u64>> {
-        jit::NativeCounts::arguments(self)
-    }
-
-    fn sides(&self, inst: Inst) -> Option<Vec<u64>> {
-        jit::NativeCounts::sides(self, inst)
-    }
-
-    fn targets(&self, inst: Inst) -> Option<CallTargets> {
-        jit::NativeCounts::targets(self, inst)
-    }
-
-    fn steady_value(&self, inst: Inst) -> Option<u64> {
-        jit::NativeCounts::steady_value(self, inst)
-    }
-}
-
 impl FunctionProfile {
     /// The profile of one function, as [`Profile::collect`] makes it. `None` if the machine does
     /// not count. Cost: linear in the function.
     pub fn of(base: &Function, machine: &Machine, func: Func) -> Option<FunctionProfile> {
-        Some(FunctionProfile::collect(base, &machine.counts(machine.current(func)?)?))
+        Some(FunctionProfile::of_counts(base, &machine.counts(machine.current(func)?)?))
     }
 
-    fn collect(base: &Function, counts: &impl Counted) -> FunctionProfile {
+    /// The profile of one function, by the counters of its base. Cost: linear in the function.
+    pub fn of_counts(base: &Function, counts: &impl Counted) -> FunctionProfile {
         let mut profile = FunctionProfile {
             calls: counts.calls(),
             arguments: counts.arguments(),

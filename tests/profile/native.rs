@@ -47,7 +47,7 @@ fn natively(engine: &Engine, module: &Arc<Module>, func: Func, args: &[u64]) -> 
     let arguments = vec!["program".to_owned(), "3".to_owned()];
     let mut wasi = Wasi::new(arguments, &[][..], std::io::sink(), std::io::sink());
     tiers::invoke(&mut vm, func, args, &mut wasi).expect("native code can run it");
-    Profile::collect_native(module, &vm)
+    tiers::native_profile(module, &vm)
 }
 
 /// A continuation into a version that counts counts there, and is no call.

@@ -7,6 +7,7 @@
 
 mod compiler;
 mod costs;
+mod counted;
 mod events;
 mod handing;
 mod savings;
@@ -15,6 +16,7 @@ mod tiered;
 mod worker;
 
 pub use costs::Costs;
+pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
@@ -188,8 +190,7 @@ impl<O: Observer> Eager<O> {
         Eager { observer, counts: false, sites: ModuleSites::new() }
     }
 
-    /// Compiles code that counts, for a profile
-    /// ([`Profile::collect_native`](profile::Profile::collect_native)).
+    /// Compiles code that counts, for a profile ([`native_profile`]).
     pub fn counting(self) -> Eager<O> {
         Eager { counts: true, ..self }
     }

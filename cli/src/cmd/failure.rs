@@ -15,10 +15,12 @@ pub(super) enum CommandFailure {
     Program(String),
     /// The program ended with this status. The command ends with the same status, without a
     /// message.
+    #[cfg(feature = "run")]
     Exited(u8),
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
     /// Ctrl-C or SIGTERM. The command has written its partial results already.
+    #[cfg(feature = "fuzz")]
     Interrupted,
     /// The reader of the output has closed its end, as `head` does. The command ends silently with
     /// status 0.
@@ -34,6 +36,7 @@ impl CommandFailure {
     /// The program ended with a status other than 0. The command ends with the low 8 bits, like a
     /// program in a shell. If they are 0, the command ends with 1, so that no failure looks like
     /// success.
+    #[cfg(feature = "run")]
     pub(super) fn exited(status: i32) -> CommandFailure {
         CommandFailure::Exited((status as u8).max(1))
     }
@@ -51,8 +54,10 @@ impl CommandFailure {
     pub(super) fn tell(self) -> ExitCode {
         let (message, status) = match self {
             CommandFailure::Program(message) => (message, 1),
+            #[cfg(feature = "run")]
             CommandFailure::Exited(status) => return ExitCode::from(status),
             CommandFailure::Input(message) => (message, 2),
+            #[cfg(feature = "fuzz")]
             CommandFailure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             CommandFailure::ClosedOutput => return ExitCode::SUCCESS,
         };

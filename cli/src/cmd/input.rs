@@ -62,15 +62,17 @@ fn read_at_most(path: &Path, most: u64, hint: &str) -> Result<Input, CommandFail
 ///
 /// # Errors
 /// If the input cannot be read, exceeds a limit, or is not a well-formed module.
+#[cfg(feature = "fuzz")]
 pub(super) fn load(path: &Path, limits: &Limits) -> Result<Loaded, CommandFailure> {
     let (name, module) = read_module(path, limits, osier::load_within)?;
     Ok(Loaded { name, module, left_out: Vec::new() })
 }
 
-/// Like [`load`], with the lines of the source if the module has debug info.
+/// Reads a module that is to run, with the lines of the source if it has debug info.
 ///
 /// # Errors
-/// As [`load`].
+/// If the input cannot be read, exceeds a limit, or is not a well-formed module.
+#[cfg(feature = "run")]
 pub(super) fn load_with_source(path: &Path, limits: &Limits) -> Result<Sourced, CommandFailure> {
     let (name, (module, map)) = read_module(path, limits, osier::load_with_source)?;
     let source = Source { name: name.clone(), map };
@@ -82,7 +84,7 @@ pub(super) fn load_with_source(path: &Path, limits: &Limits) -> Result<Sourced, 
 /// debug info.
 ///
 /// # Errors
-/// As [`load`].
+/// If the input cannot be read, exceeds a limit, or is not a well-formed module.
 pub(super) fn load_parts(
     path: &Path,
     limits: &Limits,

@@ -32,6 +32,7 @@ impl InputLimits {
 }
 
 /// Limits on a run.
+#[cfg(feature = "run")]
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct RunLimits {
@@ -53,6 +54,7 @@ pub(super) struct RunLimits {
     max_stack_values: u64,
 }
 
+#[cfg(feature = "run")]
 impl RunLimits {
     pub(super) fn limits(self) -> interp::Limits {
         interp::Limits {

@@ -11,22 +11,27 @@
 //!
 //! A bug in Osier panics with a message that says so.
 
+#[cfg(not(all(feature = "run", feature = "fuzz")))]
+mod absent;
 mod check;
 mod explain;
 mod failure;
 mod format;
+#[cfg(feature = "fuzz")]
 mod fuzz;
 mod input;
 mod interrupt;
 mod jobs;
 mod level;
 mod limits;
+#[cfg(feature = "native")]
 mod nans;
 mod opt;
 mod output;
 mod progress;
 mod report;
 mod retry;
+#[cfg(feature = "run")]
 mod run;
 mod select;
 mod stopwatch;
@@ -51,7 +56,11 @@ Exit status: 0 success; 1 the program or the check failed; 2 bad usage or bad in
 #[derive(Debug, Subcommand)]
 enum Subcommands {
     /// Run a program, and exit with its status
+    #[cfg(feature = "run")]
     Run(run::Args),
+    /// (not in this build: feature `run`)
+    #[cfg(not(feature = "run"))]
+    Run(absent::Args),
     /// Optimize a module and print it, its log of actions, or the mappings between the versions
     Opt(opt::Args),
     /// Count the points with a transition between each function and its optimized version
@@ -60,7 +69,11 @@ enum Subcommands {
     /// is to blame
     Explain(explain::Args),
     /// Judge random programs, and mappings between their versions, by every oracle
+    #[cfg(feature = "fuzz")]
     Fuzz(fuzz::Args),
+    /// (not in this build: feature `fuzz`)
+    #[cfg(not(feature = "fuzz"))]
+    Fuzz(absent::Args),
     /// Judge mappings entry by entry: count the entries that hold, are dropped, or are refuted
     Check(check::Args),
 }
@@ -70,11 +83,17 @@ impl Cli {
     /// status.
     pub(crate) fn run(self) -> ExitCode {
         let outcome = match self.command {
+            #[cfg(feature = "run")]
             Subcommands::Run(args) => run::run(args),
+            #[cfg(not(feature = "run"))]
+            Subcommands::Run(_) => absent::absent("run"),
             Subcommands::Opt(args) => opt::opt(args),
             Subcommands::Report(args) => report::report(args),
             Subcommands::Explain(args) => explain::explain(args),
+            #[cfg(feature = "fuzz")]
             Subcommands::Fuzz(args) => fuzz::fuzz(args),
+            #[cfg(not(feature = "fuzz"))]
+            Subcommands::Fuzz(_) => absent::absent("fuzz"),
             Subcommands::Check(args) => check::check(args),
         };
         match outcome {

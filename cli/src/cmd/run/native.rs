@@ -13,10 +13,11 @@ use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionK
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
 use osier::listing;
-use osier::profile::Profile;
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
 use osier::speculate::{Assumption, SpeculateError, Speculative};
-use osier::tiers::{Compiled, CompiledKind, Costs, Eager, Observer, TierListener, Tiered};
+use osier::tiers::{
+    Compiled, CompiledKind, Costs, Eager, Observer, TierListener, Tiered, native_profile,
+};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -178,7 +179,7 @@ fn run(
         };
     }
     stats.seconds.execute = started.elapsed().as_secs_f64();
-    let profile = args.profile.is_some().then(|| Profile::collect_native(module, &vm));
+    let profile = args.profile.is_some().then(|| native_profile(module, &vm));
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
     // Only tiered runs optimize during execution. With `--pipeline` the times before the run count
     // too.
