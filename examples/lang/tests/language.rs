@@ -168,14 +168,19 @@ fn cut_and_damaged_texts_end_with_an_error_or_run() {
 #[test]
 fn programs_print_what_is_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue"] {
+    let prints = &|name: &str| {
         let file = directory.join(format!("{name}.wk"));
         let output = Command::new(env!("CARGO_BIN_EXE_wicker")).arg(&file).output();
         let output = output.expect("the command runs");
         let expected = fs::read_to_string(file.with_extension("expected")).expect("it is there");
         assert!(output.status.success(), "{name}: {output:?}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{name}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue"] {
+            scope.spawn(move || prints(name));
+        }
+    });
 }
 
 #[test]
