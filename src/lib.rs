@@ -4,6 +4,10 @@
 //! each, and the types that most programs name in [`prelude`]. `ARCHITECTURE.md` has the
 //! contents of each crate. There are three jobs.
 //!
+//! The package contains the manuals (`docs/`) and examples. The crates of the project are released
+//! together, and each needs the others at exactly its own version. They need Rust 1.95, as their
+//! version of Cranelift does.
+//!
 //! # Run a program in tiers
 //!
 //! A run starts in the interpreter. A policy compiles hot functions and loops, and the run enters

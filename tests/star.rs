@@ -94,10 +94,6 @@ const EVERYTHING: &[&str] = &[
     "wasm",
 ];
 
-/// The comparisons with engines from outside run processes by the runner of the judge of random C,
-/// which depends on no crate of the workspace.
-const RUNS_PROCESSES: (&str, &str) = ("judges", "csmith");
-
 /// The crates that may enable the feature `unproved` of `check` outside tests: the oracles, which
 /// look for wrong entries by firing them, and the command, which has the oracles. Without them
 /// (`--no-default-features`), the command keeps the feature: its build serves the tests, and it
@@ -105,7 +101,7 @@ const RUNS_PROCESSES: (&str, &str) = ("judges", "csmith");
 const ORACLES: &[&str] = &["cli", "fuzz", "verify"];
 
 /// The output of `cargo metadata` about the workspace, without outside dependencies.
-fn metadata() -> Value {
+pub(super) fn metadata() -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
     let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo runs");
@@ -113,11 +109,11 @@ fn metadata() -> Value {
     serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_else(|| panic!("`{key}` is a string in {value}"))
 }
 
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("`{key}` is a list in {value}"))
 }
 
@@ -161,7 +157,6 @@ fn no_edge_but_the_listed_ones() {
             row.unwrap_or_else(|| panic!("{package} has no row in this test: say where it stands"));
         for edge in edges {
             let is_allowed = allowed.contains(&edge.on.as_str())
-                || (package.as_str(), edge.on.as_str()) == RUNS_PROCESSES
                 || (edge.is_development && in_tests.contains(&edge.on.as_str()));
             assert!(is_allowed, "{package} must not depend on {}: {edge:?}", edge.on);
         }

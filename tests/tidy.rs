@@ -7,8 +7,12 @@
 mod code;
 #[path = "tidy/functions.rs"]
 mod functions;
+#[path = "tidy/licenses.rs"]
+mod licenses;
 #[path = "tidy/names.rs"]
 mod names;
+#[path = "tidy/packages.rs"]
+mod packages;
 #[path = "tidy/pages.rs"]
 mod pages;
 #[path = "tidy/parameters.rs"]

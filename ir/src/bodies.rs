@@ -162,6 +162,7 @@ impl Module {
 
     /// Whether a function has the same body in two modules: none, one that is shared or still to
     /// come for both together, or one that `same` accepts.
+    #[doc(hidden)]
     pub fn has_body_of(
         &self,
         func: Func,
@@ -219,6 +220,7 @@ impl Module {
 
     /// The declarations alone, and the bodies that come later or have come. Linear in the
     /// declarations.
+    #[doc(hidden)]
     pub fn without_bodies(&self) -> Module {
         Module { bodies: self.bodies.later(), ..self.clone() }
     }

@@ -2,9 +2,9 @@
 //!
 //! A machine that counts ([`interp::Machine::count`]) keeps counters in both tiers of the
 //! interpreter, and native code that counts (`jit::VersionSpec::counting`) keeps its own.
-//! [`Profile::collect`] and `osier::tiers::native_profile` make a profile of them: for each function its
-//! calls and arguments, the sides of its branches, the targets of its indirect calls, and the loads
-//! that gave one value. `osier::speculate::suggest` makes assumptions from it.
+//! [`Profile::collect`] and `osier::tiers::native_profile` make a profile of them: for each
+//! function its calls and arguments, the sides of its branches, the targets of its indirect calls,
+//! and the loads that gave one value. `osier::speculate::suggest` makes assumptions from it.
 //!
 //! [`OwnCounts`] makes a profile of what an interpreter of the embedder's counts.
 //!

@@ -243,6 +243,7 @@ impl InlinePlan {
 
 /// The points of the base where frames may wait or land: the points behind the inlined calls, and
 /// all points if the function is inlined into itself.
+#[doc(hidden)]
 pub fn landing_points(base: &Function, instances: &[CopyInstance]) -> BTreeSet<Point> {
     let func = instances.first().map(|own| own.func);
     if instances.iter().skip(1).any(|one| Some(one.func) == func) {
@@ -256,6 +257,7 @@ pub fn landing_points(base: &Function, instances: &[CopyInstance]) -> BTreeSet<P
 /// Where frames of the function itself land: in its base. `on` leads there from the version that
 /// was inlined into. A frame of the function inlined into itself is in its base already. Both
 /// landings have all values that are live+ there, since the run may go up again.
+#[doc(hidden)]
 pub fn own_landing<'a>(
     base: &'a Function,
     live: &'a Checked<LivePoints>,

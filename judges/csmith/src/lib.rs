@@ -6,7 +6,7 @@
 //! at `-O1` and at `-O2`.
 //!
 //! The judge runs the command `osier` and depends on no other package of the project: the gate
-//! builds it in seconds. [`process`] serves the comparison of engines, too.
+//! builds it in seconds. The comparison of engines in `judges` compiles [`process`], too.
 
 mod arguments;
 mod judge;

@@ -5,7 +5,7 @@ use super::cores::Cores;
 use super::programs::{EMPTY, EMPTY_TEXT, FUNCTIONS, KernelFunction, PROGRAMS, Program};
 use super::samples::{EngineSample, Key, Measure, Samples};
 use crate::arguments::EnginesArguments;
-use osier_csmith::process::{Ended, run_well};
+use crate::process::{Ended, run_well};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
