@@ -32,6 +32,8 @@ mod types;
 mod unsafe_blocks;
 #[path = "tidy/words.rs"]
 mod words;
+#[path = "tidy/workflows.rs"]
+mod workflows;
 
 /// Fails with all findings at once, and if nothing was checked.
 fn report(checked: usize, findings: Vec<String>) {

@@ -6,7 +6,8 @@
 //! [`Figures`] count the work and have floors: a fuzzer that never runs compensation code finds no
 //! bugs in it.
 //!
-//! [`reduce()`] makes a failing case smaller, and [`as_test`] writes it as a test.
+//! [`reduce()`] makes a failing case smaller, and [`as_test`] writes it as a test. A
+//! [`FindingKey`] names findings of one cause, and a [`FindingRecord`] is the file of one.
 //!
 //! Nothing here reads a clock or prints. The caller decides when a campaign ends.
 
@@ -18,10 +19,15 @@ mod figures;
 mod guilty;
 mod inlining;
 mod judge;
+mod junit;
+mod markdown;
 mod native;
 mod options;
 mod oracle;
+mod record;
 mod reduce;
+mod replayed;
+mod saved;
 mod schema;
 mod speculation;
 mod states;
@@ -44,10 +50,15 @@ pub use figures::{
 pub use guilty::{GuiltyRewrite, guilty};
 pub use inlining::pair as inlined_pair;
 pub use judge::{Judged, judge, judge_with};
+pub use junit::{junit, replay_junit};
+pub use markdown::{markdown, replay_markdown};
 pub use native::{Clock, judge_native};
 pub use options::{CampaignOptions, MAX_VERSIONS};
 pub use oracle::{FuzzFinding, FuzzOracle, MAX_FINDINGS};
+pub use record::{FindingKey, FindingRecord, RECORD_SCHEMA};
 pub use reduce::{ATTEMPTS, reduce};
+pub use replayed::{ReplayReport, ReplayVerdict, ReplayedFinding};
+pub use saved::SavedCase;
 pub use schema::{FuzzFailure, FuzzReport, by_oracle};
 pub use stress::Stress;
 pub use suggested::suggested;

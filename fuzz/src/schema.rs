@@ -53,6 +53,9 @@ pub struct FuzzReport {
 /// A program with findings.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FuzzFailure {
+    /// The name of the finding ([`FindingKey`](crate::FindingKey)), equal for programs that show the
+    /// same finding.
+    pub key: String,
     /// The oracle of the findings.
     pub oracle: &'static str,
     /// The description of the findings.
@@ -64,10 +67,11 @@ pub struct FuzzFailure {
     pub reproduced: Option<bool>,
     /// The rewrite without which the findings disappear. `null` if there is none, if there was no
     /// time, or if the findings were not reproduced. With `--engine jit` also `null` for programs
-    /// of the corpus, and with `--nans platform`.
+    /// of the corpus, and with `--nans platform`. It is part of the key.
     pub guilty: Option<String>,
     /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` but for the
-    /// first failure of the generated programs.
+    /// first failure of the generated programs; with `--findings`, but for the first failure with
+    /// each key. `null` for a program of the corpus with `--engine jit`.
     pub test: Option<String>,
 }
 

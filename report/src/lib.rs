@@ -11,6 +11,7 @@ mod comparison;
 pub mod explain;
 mod inlining;
 pub mod listing;
+mod markdown;
 mod page;
 mod past;
 mod published;
@@ -30,6 +31,7 @@ mod totals;
 
 pub use comparison::compare;
 pub use inlining::{inlined_function, inlining_tables};
+pub use markdown::{code_block, code_span, markdown, tables_markdown};
 pub use page::{FunctionPage, PipelinePage, page, tables_page};
 pub use past::{PastReportError, read_past};
 pub use sample::{BetterBlame, RankedGap, check_blame, ranked_gaps};

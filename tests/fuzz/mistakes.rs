@@ -1,8 +1,8 @@
 //! Seeded mistakes: wrong passes and wrong mappings are found, reduced, blamed and printed.
 
 use fuzz::{
-    CampaignOptions, Case, EdgeDamage, FuzzOracle, Judged, as_test, guilty, judge, judge_with,
-    reduce,
+    CampaignOptions, Case, EdgeDamage, FindingKey, FuzzOracle, Judged, SavedCase, as_test, guilty,
+    judge, judge_with, reduce,
 };
 use interp::{Limits, Machine, NoHost, NoObserver};
 use ir::edit::{Editor, Pass};
@@ -10,6 +10,7 @@ use ir::text::parse_module;
 use ir::{Function, Opcode};
 use osr::Edge;
 use passes::registry::StaticPass;
+use std::collections::BTreeMap;
 
 /// A wrong pass: it swaps the operands of the first subtraction of each function.
 struct TurnsSubtractions;
@@ -206,4 +207,47 @@ fn a_failure_is_printed_as_a_test_that_runs() {
         Some(kind) => assert!(run.ends_with(&format!(" traps {kind}")), "{run}"),
         None => assert!(run.contains(" == "), "{run}: {outcome}"),
     }
+}
+
+/// The findings of one mistake in different programs have few keys, and each names the rewrite.
+#[test]
+fn findings_of_one_mistake_are_merged_by_their_key() {
+    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::Lockstep));
+    let mut keys = BTreeMap::new();
+    for seed in 0..60 {
+        let options = CampaignOptions { inputs: 4, size: 60, ..CampaignOptions::default() };
+        let mut case = options.generated(seed);
+        case.steps[0].insert(0, &TURNS_SUBTRACTIONS);
+        let judged = judge(&case);
+        if judged.oracle() != Some(FuzzOracle::Lockstep) {
+            continue;
+        }
+        let rewrite = guilty(&case, &fails);
+        let key = FindingKey::new(&judged.findings[0], rewrite.as_ref(), None);
+        keys.entry(key.to_string()).or_insert_with(Vec::new).push(seed);
+    }
+    let programs: usize = keys.values().map(Vec::len).sum();
+    assert!(programs >= 12 && keys.len() * 3 <= programs, "{keys:#?}");
+    let start = "lockstep-turns_subtractions-wrong-";
+    assert!(keys.keys().all(|key| key.starts_with(start)), "{keys:#?}");
+}
+
+/// A file of a finding holds the case: judging it again gives the same findings.
+#[test]
+fn a_saved_case_is_judged_like_the_case() {
+    let options = CampaignOptions { inputs: 4, size: 60, ..CampaignOptions::default() };
+    for seed in 0..20 {
+        let case = options.generated(seed);
+        let saved = SavedCase::of(&case).expect("a generated case has no WASI host");
+        let again = saved.case(&case.options).expect("a case");
+        assert_eq!(SavedCase::of(&again), Some(saved), "seed {seed}");
+        let [before, after] = [&case, &again].map(|case| judge_with(case, Some(off_by_one)));
+        assert_eq!(before.oracle(), after.oracle(), "seed {seed}");
+        let [before, after] = [&case, &again].map(|case| judge(case).figures);
+        assert_eq!(before.transitions(), after.transitions(), "seed {seed}");
+    }
+    let mut case = options.generated(0);
+    case.steps[0].insert(0, &TURNS_SUBTRACTIONS);
+    let unknown = SavedCase::of(&case).expect("a case");
+    assert!(unknown.case(&case.options).is_none(), "no such pass is registered");
 }

@@ -9,9 +9,9 @@ use std::path::PathBuf;
 /// The options that select functions.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selection {
-    /// Only this function
+    /// Only this function; may stand several times
     #[arg(long, value_name = "NAME")]
-    func: Option<String>,
+    func: Vec<String>,
     /// Only the functions that a file names, one per line; counts and ignores names that the module
     /// lacks
     #[arg(long, value_name = "FILE", conflicts_with = "func")]
@@ -21,20 +21,24 @@ pub(super) struct Selection {
 impl Selection {
     /// Whether all functions are selected.
     pub(super) fn is_everything(&self) -> bool {
-        self.func.is_none() && self.only_functions.is_none()
+        self.func.is_empty() && self.only_functions.is_none()
     }
 
     /// The selected functions that have a body, in module order.
     ///
     /// # Errors
-    /// If the module lacks the function that `--func` names, or imports it. Also if the file of
+    /// If the module lacks a function that `--func` names, or imports it. Also if the file of
     /// `--only-functions` cannot be read or names no function of the module.
     pub(super) fn of<'m>(
         &self,
         module: &'m Module,
     ) -> Result<Vec<(Func, &'m Function)>, CommandFailure> {
-        if let Some(name) = &self.func {
-            return Ok(vec![named(module, name)?]);
+        if !self.func.is_empty() {
+            let named = self.func.iter().map(|name| named(module, name));
+            let mut selected = named.collect::<Result<Vec<_>, _>>()?;
+            selected.sort_by_key(|(func, _)| *func);
+            selected.dedup_by_key(|(func, _)| *func);
+            return Ok(selected);
         }
         let Some(path) = &self.only_functions else { return Ok(module.defined().collect()) };
         let names: BTreeSet<String> = input::read_names(path)?.into_iter().collect();

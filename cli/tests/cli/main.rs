@@ -1,6 +1,8 @@
 //! The `osier` command, as a user runs it.
 
+mod action;
 mod explain;
+mod findings;
 mod fuzz;
 mod golden;
 mod harness;

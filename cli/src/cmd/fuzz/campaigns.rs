@@ -1,7 +1,8 @@
 //! The campaigns of one command, one after another, and their figures.
 
 use super::corpus::{self, CorpusReader};
-use super::failures::failures;
+use super::failures::DescribedFailure;
+use super::findings::SavedProgram;
 use super::native::{self, ChildWatch};
 use super::smith::Smith;
 use super::sources::{CorpusPrograms, Generated};
@@ -68,6 +69,7 @@ pub(super) struct CampaignSources {
     pub(super) corpus: Option<Arc<CorpusPrograms>>,
     pub(super) smith: Option<Arc<Smith>>,
     pub(super) generated: Arc<Generated>,
+    pub(super) saved: Option<Arc<SavedProgram>>,
 }
 
 impl CampaignSources {
@@ -79,7 +81,10 @@ impl CampaignSources {
         let corpus = (!programs.is_empty())
             .then(|| Arc::new(CorpusPrograms::new(programs, &options, args.repeats_corpus())));
         let smith = args.smith.map(|modules| Arc::new(Smith { options: options.clone(), modules }));
-        Ok(CampaignSources { corpus, smith, generated: Arc::new(Generated { options }) })
+        let saved =
+            args.case.as_ref().map(|path| SavedProgram::read(path, &options)).transpose()?;
+        let saved = saved.map(Arc::new);
+        Ok(CampaignSources { corpus, smith, generated: Arc::new(Generated { options }), saved })
     }
 
     /// Reads the programs of the corpus: all, or those of some cases.
@@ -100,31 +105,57 @@ impl CampaignSources {
             SourceKind::Corpus => self.corpus.clone().map(|source| source as _),
             SourceKind::Smith => self.smith.clone().map(|source| source as _),
             SourceKind::Generated => Some(Arc::<Generated>::clone(&self.generated) as _),
+            SourceKind::Saved => self.saved.clone().map(|source| source as _),
         }
     }
 
     /// The command that judges one case alone.
     pub(super) fn command(&self, args: &Args, kind: SourceKind, number: u64) -> String {
-        let mut engine =
-            if args.engine == FuzzEngine::Jit { " --engine jit" } else { "" }.to_owned();
+        let mut words = self.words(args, kind, number);
         if let Some(seconds) = args.case_time {
-            engine += &format!(" --case-time {seconds}");
+            words.splice(0..0, ["--case-time".to_owned(), seconds.to_string()]);
         }
-        let options = args.options();
-        let seed = options.seed.wrapping_add(number);
-        match (kind, &self.corpus) {
+        match (kind, &args.case) {
+            (SourceKind::Generated, _) => words.extend(["--programs", "1"].map(str::to_owned)),
+            (SourceKind::Smith, _) => words.extend(["--smith", "1"].map(str::to_owned)),
+            (SourceKind::Saved, Some(path)) => {
+                return format!("osier fuzz --replay '{}'", path.display());
+            }
+            _ => {}
+        }
+        format!("osier fuzz {}", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+    }
+
+    /// The options under which one case is judged. They select the program itself only if it is one
+    /// of the corpus.
+    pub(super) fn words(&self, args: &Args, kind: SourceKind, number: u64) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        if args.engine == FuzzEngine::Jit {
+            add("--engine", "jit".to_owned());
+        }
+        let options = match (kind, &self.corpus) {
             (SourceKind::Corpus, Some(corpus)) => {
-                let (command, options) = (corpus.command(number), corpus.options(number));
-                let stdin =
-                    args.stdin.as_ref().map(|path| format!(" --stdin '{}'", path.display()));
-                let (stdin, seed) = (stdin.unwrap_or_default(), options.seed);
-                format!("osier fuzz{engine} --corpus '{command}' --seed {seed}{stdin} {options}")
+                add("--corpus", corpus.command(number).to_owned());
+                if let Some(path) = &args.stdin {
+                    add("--stdin", path.display().to_string());
+                }
+                corpus.options(number)
             }
-            (SourceKind::Smith, _) => {
-                format!("osier fuzz{engine} --seed {seed} --smith 1 {options}")
-            }
-            _ => format!("osier fuzz{engine} --seed {seed} --programs 1 {options}"),
-        }
+            _ => CampaignOptions { seed: args.seed.wrapping_add(number), ..args.options() },
+        };
+        add("--seed", options.seed.to_string());
+        words.extend(options.to_string().split_whitespace().map(str::to_owned));
+        words
+    }
+}
+
+/// A word of a command as a shell reads it.
+fn quoted(word: &String) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ',' | '_' | '.');
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -171,6 +202,10 @@ impl CampaignResults {
         CampaignResults { campaigns }
     }
 
+    pub(super) fn campaigns(&self) -> &[CampaignResult] {
+        &self.campaigns
+    }
+
     fn results(&self, kind: SourceKind) -> Option<&Results> {
         self.campaigns.iter().find(|one| one.kind == kind).map(|one| &one.results)
     }
@@ -186,6 +221,7 @@ impl CampaignResults {
         args: &Args,
         sources: &CampaignSources,
         stop: &Arc<CampaignStop>,
+        failures: &[DescribedFailure],
     ) -> FuzzReport {
         let all = self.all().figures;
         let options = args.options();
@@ -210,7 +246,7 @@ impl CampaignResults {
             late: commands(|results| &results.late),
             unfinished: commands(|results| &results.unfinished),
             killed: stop.killed.load(Ordering::Relaxed),
-            failures: failures(args, sources, &self.campaigns, stop),
+            failures: failures.iter().map(|one| one.failure.clone()).collect(),
             transitions: all.transitions(),
             all,
             interrupted: stop.interrupt.is_raised(),
@@ -252,12 +288,16 @@ impl Args {
             SourceKind::Corpus => sources.corpus.as_ref().map(|corpus| corpus.len()),
             SourceKind::Smith => self.smith,
             SourceKind::Generated => self.generates().then(|| self.most_programs()),
+            SourceKind::Saved => self.case.is_some().then_some(1),
         }
     }
 
     /// Whether the command generates programs: if a limit for generated programs is set, or if the
     /// options select neither a corpus nor wasm-smith.
     pub(super) fn generates(&self) -> bool {
+        if self.case.is_some() {
+            return false;
+        }
         let is_limited = self.time.is_some() || self.transitions.is_some();
         self.programs.is_some()
             || (is_limited && !self.repeats_corpus())

@@ -1,5 +1,5 @@
 //! The failures of the campaigns: each is judged again, and the first of the generated programs is
-//! reduced to a test.
+//! reduced to a test. With `--findings`, the first failure with each key is.
 //!
 //! The oracles run many times for that, so a budget bounds it (`--reduce-time`). When the budget is
 //! spent, the smallest program found so far is the test.
@@ -9,9 +9,11 @@ use super::native::ChildWatch;
 use super::{Args, FuzzEngine, SourceKind, apart, native};
 use crate::cmd::failure::tell;
 use fuzz::{
-    Case, CaseEvent, CaseSource, Drawn, FailedCase, FuzzFailure, FuzzFinding, FuzzOracle, judge,
+    Case, CaseEvent, CaseSource, Drawn, FailedCase, FindingKey, FindingRecord, FuzzFailure,
+    FuzzFinding, GuiltyRewrite, RECORD_SCHEMA, SavedCase, judge,
 };
 use jit::Nans;
+use std::collections::BTreeSet;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,14 +27,50 @@ const GRACE: Duration = Duration::from_millis(240);
 /// Whether something that runs in another thread is to end.
 type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// All failures, each with the command that reproduces it. The first of the generated programs also
-/// gets a test. Cheap answers come first: the budget may end in the reduction.
+/// A failure, and the program that shows it.
+pub(super) struct DescribedFailure {
+    pub(super) failure: FuzzFailure,
+    kind: SourceKind,
+    number: u64,
+    key: FindingKey,
+    /// The program, reduced if there was a test to write. `None` if the source does not make it
+    /// again.
+    case: Option<Case>,
+}
+
+impl DescribedFailure {
+    /// The file of the finding.
+    pub(super) fn record(&self, args: &Args, sources: &CampaignSources) -> FindingRecord {
+        let DescribedFailure { failure, kind, number, key, case } = self;
+        let count = |case: &Case| -> usize {
+            case.module.defined().map(|(_, body)| body.inst_count()).sum()
+        };
+        let is_read = *kind == SourceKind::Corpus;
+        FindingRecord {
+            schema: RECORD_SCHEMA,
+            key: failure.key.clone(),
+            oracle: failure.oracle.to_owned(),
+            guilty: failure.guilty.clone(),
+            place: key.place().to_owned(),
+            message: failure.message.clone(),
+            reproduce: failure.reproduce.clone(),
+            options: sources.words(args, *kind, *number),
+            case_time: args.case_time,
+            instructions: case.as_ref().map_or(0, |case| count(case) as u64),
+            case: case.as_ref().filter(|_| !is_read).and_then(SavedCase::of),
+            test: failure.test.clone(),
+        }
+    }
+}
+
+/// All failures, each with the command that reproduces it. Some get a test: those that the options
+/// ask for. Cheap answers come first: the budget may end in a reduction.
 pub(super) fn failures(
     args: &Args,
     sources: &CampaignSources,
     campaigns: &[CampaignResult],
     stop: &Arc<CampaignStop>,
-) -> Vec<FuzzFailure> {
+) -> Vec<DescribedFailure> {
     let end = Instant::now() + Duration::from_secs(args.reduce_time.into());
     let stopped = Arc::clone(stop);
     let is_over: IsOver = Arc::new(move || stopped.is_over() || Instant::now() >= end);
@@ -40,19 +78,23 @@ pub(super) fn failures(
     let all = campaigns
         .iter()
         .flat_map(|one| one.results.failures.iter().map(|failure| (again(one.kind), failure)));
-    let mut described: Vec<FuzzFailure> = Vec::new();
-    for (again, failure) in all.clone() {
-        described.push(again.described(failure));
-    }
-    for ((again, failure), described) in all.clone().zip(&mut described) {
-        if described.reproduced == Some(true) {
-            described.guilty = again.guilty(failure);
+    let reproduced: Vec<Option<bool>> =
+        all.clone().map(|(again, failure)| again.finds(failure)).collect();
+    let mut described: Vec<DescribedFailure> = all
+        .clone()
+        .zip(reproduced)
+        .map(|((again, failure), reproduced)| again.described(failure, reproduced))
+        .collect();
+    let (mut generated, mut keys) = (0, BTreeSet::new());
+    for ((again, failure), described) in all.zip(&mut described) {
+        generated += u32::from(again.kind == SourceKind::Generated);
+        let wants_test = match args.findings {
+            Some(_) => keys.insert(described.key.clone()),
+            None => again.kind == SourceKind::Generated && generated == 1,
+        };
+        if wants_test && !again.is_read_by_children() {
+            again.test(failure, described);
         }
-    }
-    let mut generated =
-        all.zip(&mut described).filter(|((again, _), _)| again.kind == SourceKind::Generated);
-    if let Some(((again, failure), described)) = generated.next() {
-        described.test = Some(again.test(failure, described));
     }
     described
 }
@@ -68,18 +110,42 @@ struct FailureRetrial<'a> {
 }
 
 impl FailureRetrial<'_> {
-    /// A failure without the rewrite to blame and without a test.
-    fn described(self, failure: &FailedCase) -> FuzzFailure {
-        let oracle = failure.findings.first().map_or(FuzzOracle::Panic, |f| f.oracle).name();
+    /// A failure without a test.
+    fn described(self, failure: &FailedCase, reproduced: Option<bool>) -> DescribedFailure {
+        let first = &failure.findings[0];
         let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>();
-        FuzzFailure {
-            oracle,
+        let guilty = (reproduced == Some(true)).then(|| self.guilty(failure)).flatten();
+        // Names of functions differ between random programs.
+        let within = guilty.as_ref().filter(|_| self.kind == SourceKind::Corpus);
+        let key = FindingKey::new(first, guilty.as_ref(), within.map(|g| &*g.func));
+        let failure_of = FuzzFailure {
+            key: key.to_string(),
+            oracle: first.oracle.name(),
             message: message.join("\n"),
             reproduce: self.sources.command(self.args, self.kind, failure.number),
-            reproduced: self.finds(failure),
-            guilty: None,
+            reproduced,
+            guilty: guilty.map(|rewrite| rewrite.to_string()),
             test: None,
+        };
+        DescribedFailure {
+            failure: failure_of,
+            kind: self.kind,
+            number: failure.number,
+            key,
+            case: self.case(failure.number),
         }
+    }
+
+    fn case(self, number: u64) -> Option<Case> {
+        match self.sources.source(self.kind)?.case(number) {
+            Drawn::Case(case) => Some(*case),
+            Drawn::Refused | Drawn::End => None,
+        }
+    }
+
+    /// Whether children judge the program, and read its file themselves: nobody can reduce it.
+    fn is_read_by_children(self) -> bool {
+        self.args.engine == FuzzEngine::Jit && self.kind == SourceKind::Corpus
     }
 
     /// Whether the oracle of a failure finds something again; `None` without an answer in time. A
@@ -100,16 +166,13 @@ impl FailureRetrial<'_> {
         Some(findings??.iter().any(|finding| finding.oracle == oracle))
     }
 
-    /// The rewrite to blame for a failure, as text. A child gets its case as text, which has no
-    /// world of a WASI program; and with NaNs of the processor it judges another program.
-    fn guilty(self, failure: &FailedCase) -> Option<String> {
+    /// The rewrite to blame for a failure. A child gets its case as text, which has no world of a
+    /// WASI program; and with NaNs of the processor it judges another program.
+    fn guilty(self, failure: &FailedCase) -> Option<GuiltyRewrite> {
         let engine = self.args.engine;
-        let Drawn::Case(case) = self.sources.source(self.kind)?.case(failure.number) else {
-            return None;
-        };
+        let case = self.case(failure.number)?;
         let case = match engine {
-            FuzzEngine::Interp => *case,
-            FuzzEngine::Jit if self.kind == SourceKind::Corpus => return None,
+            FuzzEngine::Interp => case,
             FuzzEngine::Jit if case.options.nans == Nans::Platform => return None,
             FuzzEngine::Jit => apart::as_sent(&case)?,
         };
@@ -122,25 +185,25 @@ impl FailureRetrial<'_> {
             };
             fuzz::guilty(&case, &fails)
         });
-        guilty.flatten().map(|rewrite| rewrite.to_string())
+        guilty.flatten()
     }
 
-    /// The case of a failure as a test, reduced if possible.
-    fn test(self, failure: &FailedCase, described: &FuzzFailure) -> String {
-        let case = self.args.options().generated(self.args.seed.wrapping_add(failure.number));
-        match described.reproduced {
-            Some(true) if !self.args.no_reduce => {
-                self.small_test(case, failure, &described.reproduce)
-            }
-            _ => fuzz::as_test(&case, &failure.findings[0], &described.reproduce),
+    /// Writes the case of a failure as a test, reduced if possible.
+    fn test(self, failure: &FailedCase, described: &mut DescribedFailure) {
+        let origin = described.failure.reproduce.clone();
+        let is_reduced = described.failure.reproduced == Some(true) && !self.args.no_reduce;
+        let Some(case) = &mut described.case else { return };
+        let mut finding = failure.findings[0].clone();
+        if is_reduced {
+            (*case, finding) = self.small(case, finding, &described.failure.key);
         }
+        described.failure.test = Some(fuzz::as_test(case, &finding, &origin));
     }
 
-    /// Reduces the case of a failure and returns it as a test.
-    fn small_test(self, case: Case, failure: &FailedCase, origin: &str) -> String {
-        tell("reducing the failing program");
-        let finding = failure.findings[0].clone();
-        let oracle = finding.oracle;
+    /// The smallest case with the finding that the budget allows, and its finding.
+    fn small(self, case: &Case, finding: FuzzFinding, key: &str) -> (Case, FuzzFinding) {
+        tell(&format!("reducing the program of {key}"));
+        let (case, oracle) = (case.clone(), finding.oracle);
         let best = Arc::new(Mutex::new(BestCase { case: case.clone(), finding, tried: 0 }));
         let (engine, told) = (self.args.engine, Arc::clone(&best));
         let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
@@ -171,7 +234,7 @@ impl FailureRetrial<'_> {
             fuzz::reduce(&case, oracle, &judge);
         });
         let best = locked(&best);
-        fuzz::as_test(&best.case, &best.finding, origin)
+        (best.case.clone(), best.finding.clone())
     }
 }
 

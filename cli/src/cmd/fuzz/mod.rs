@@ -5,12 +5,14 @@ mod apart;
 mod campaigns;
 mod corpus;
 mod failures;
+mod findings;
 mod native;
+mod replay;
 mod smith;
 mod sources;
 
 use super::failure::{CommandFailure, tell};
-use super::format::{OutputFormat, json};
+use super::format::json;
 use super::interrupt::CtrlC;
 use super::jobs::Jobs;
 use super::level;
@@ -18,6 +20,8 @@ use super::limits::InputLimits;
 use super::nans::NansOption;
 use super::output::Output;
 use campaigns::{CampaignResults, CampaignSources, CampaignStop};
+use failures::failures;
+use findings::FindingsFolder;
 use fuzz::{self, CampaignOptions, FuzzReport, Stress};
 use jit::Nans;
 use native::CaseRange;
@@ -122,14 +126,25 @@ pub(super) struct Args {
     #[arg(help_heading = "Programs", long, value_name = "FILE")]
     stdin: Option<PathBuf>,
     /// Format of the figures; osier_fuzz::FuzzReport documents the keys of JSON
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-    format: OutputFormat,
+    #[arg(long, value_enum, default_value_t = FuzzFormat::Text)]
+    format: FuzzFormat,
     /// Fail when the figures of generated programs fall below the floors
     #[arg(long)]
     floors: bool,
     /// Print the first failing program as it is, without reducing it
     #[arg(help_heading = "Failures", long)]
     no_reduce: bool,
+    /// Write each finding to two files in this folder: a test (KEY.oir) and a record (KEY.json); of
+    /// findings with equal keys, those of earlier runs included, the smaller program stays
+    #[arg(help_heading = "Failures", long, value_name = "DIR")]
+    findings: Option<PathBuf>,
+    /// Judge the findings in these folders or records again, and no other program; with --findings,
+    /// those that still fail are written to one folder
+    #[arg(help_heading = "Failures", long, value_name = "DIR|FILE", num_args = 1.., conflicts_with_all = ALONE)]
+    replay: Vec<PathBuf>,
+    /// Judge only the program of this record
+    #[arg(long, hide = true, value_name = "FILE")]
+    case: Option<PathBuf>,
     /// Engine that makes the transitions
     #[arg(long, value_enum, default_value_t = FuzzEngine::Interp)]
     engine: FuzzEngine,
@@ -143,6 +158,54 @@ pub(super) struct Args {
     /// Judge only the case on standard input
     #[arg(long, hide = true)]
     native_case: Option<String>,
+}
+
+/// The options without which `--replay` stands: each record has its own.
+const ALONE: [&str; 31] = [
+    "time",
+    "reduce_time",
+    "programs",
+    "transitions",
+    "seed",
+    "size",
+    "inputs",
+    "jobs",
+    "pipeline",
+    "shuffle",
+    "level",
+    "versions",
+    "going_on",
+    "no_certificates",
+    "chains",
+    "assumptions",
+    "only_speculation",
+    "no_inlining",
+    "only_inlining",
+    "only_exits",
+    "stress_gc",
+    "host_memory",
+    "declared_calls",
+    "StressArgs",
+    "corpus",
+    "smith",
+    "stdin",
+    "floors",
+    "no_reduce",
+    "engine",
+    "nans",
+];
+
+/// Format of the figures
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum FuzzFormat {
+    /// For people
+    Text,
+    /// For programs, with documented keys
+    Json,
+    /// Test cases for services: each oracle, and each finding
+    Junit,
+    /// A summary for a comment on a change
+    Markdown,
 }
 
 /// Engine that makes the transitions
@@ -160,16 +223,20 @@ enum SourceKind {
     Corpus,
     Smith,
     Generated,
+    /// The program of a finding's file.
+    Saved,
 }
 
 impl SourceKind {
-    const ALL: [SourceKind; 3] = [SourceKind::Corpus, SourceKind::Smith, SourceKind::Generated];
+    const ALL: [SourceKind; 4] =
+        [SourceKind::Corpus, SourceKind::Smith, SourceKind::Generated, SourceKind::Saved];
 
     fn name(self) -> &'static str {
         match self {
             SourceKind::Corpus => "corpus",
             SourceKind::Smith => "smith",
             SourceKind::Generated => "generated",
+            SourceKind::Saved => "saved",
         }
     }
 
@@ -244,7 +311,7 @@ impl Args {
 /// input is wrong, no child process can be started, or the user pressed Ctrl-C.
 pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     if args.native_case.is_some() {
-        return quietly(|| apart::child_of_one(args.options().generated(args.seed)));
+        return quietly(|| apart::child_of_one(&args.options()));
     }
     if args.nans.is_some() && args.engine == FuzzEngine::Interp {
         return Err(CommandFailure::input("--nans requires --engine jit"));
@@ -260,6 +327,10 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     if args.floors && !args.generates() {
         return Err(CommandFailure::input("--floors: the options generate no programs"));
     }
+    let folder = args.findings.clone().map(FindingsFolder::open).transpose()?;
+    if !args.replay.is_empty() {
+        return replay::replay(&args, folder.as_ref());
+    }
     let sources = CampaignSources::new(&args)?;
     if let Some(CaseRange { kind, cases }) = args.native_cases.clone() {
         sources.read(&args, Some(cases.clone()))?;
@@ -268,18 +339,24 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     }
     sources.read(&args, None)?;
     let stop = Arc::new(CampaignStop::new(CtrlC::listen()));
-    let (results, report) = quietly(|| {
+    let (results, failures) = quietly(|| {
         let results = CampaignResults::judged(&args, &sources, &stop);
-        let report = results.report(&args, &sources, &stop);
-        (results, report)
+        let failures = failures(&args, &sources, results.campaigns(), &stop);
+        (results, failures)
     });
+    let report = results.report(&args, &sources, &stop, &failures);
     stop.interrupt.end();
     let text = match args.format {
-        OutputFormat::Json => json(&report),
-        OutputFormat::Text => results.text(&report),
+        FuzzFormat::Json => json(&report),
+        FuzzFormat::Text => results.text(&report),
+        FuzzFormat::Junit => fuzz::junit(&report, args.floors),
+        FuzzFormat::Markdown => fuzz::markdown(&report, args.floors),
     };
     Output::Stdout.write(&text)?;
     tell_speed(&report);
+    if let Some(folder) = &folder {
+        failures.iter().try_for_each(|one| folder.tell_saved(&one.record(&args, &sources)))?;
+    }
     ended(verdict(&args, &report), &report, stop.broken())
 }
 

@@ -49,7 +49,9 @@ pub(super) fn report(
         report.sum();
         report.time.elapsed = clock.elapsed();
         tell(&times_text(&report.time));
-        args.write(&report, &report::inlining_tables(&report), report.interrupted)?;
-        minimum::check(&args.min, [MeasuredShares::of_inlining(&report)])
+        let below = minimum::compare(&args.min, [MeasuredShares::of_inlining(&report)]);
+        let tables = report::inlining_tables(&report);
+        args.write(&report, &tables, report.interrupted, &below.lines)?;
+        below.verdict()
     })
 }

@@ -123,35 +123,43 @@ impl<'r> MeasuredShares<'r> {
     }
 }
 
-/// Compares the shares of all points with the lowest that pass, and lists the lower shares on
-/// standard error.
-///
-/// # Errors
-/// If a share is too low, or the command was interrupted.
-pub(super) fn check<'r>(
+/// The result of comparing reports with minima.
+pub(super) struct ShareShortfalls {
+    /// A sentence for each share that is too low.
+    pub(super) lines: Vec<String>,
+    /// Whether minima were given and a report was interrupted.
+    interrupted: bool,
+}
+
+/// Compares the shares of all points with the lowest that pass.
+pub(super) fn compare<'r>(
     minima: &[Minima],
     reports: impl IntoIterator<Item = MeasuredShares<'r>>,
-) -> Result<(), CommandFailure> {
-    if minima.is_empty() {
-        return Ok(());
+) -> ShareShortfalls {
+    let mut below = ShareShortfalls { lines: Vec::new(), interrupted: false };
+    for report in reports.into_iter().filter(|_| !minima.is_empty()) {
+        below.interrupted |= report.interrupted;
+        below.lines.extend(minima.iter().flat_map(|minima| shortfalls(minima, &report)));
     }
-    let (mut below, mut interrupted) = (0, false);
-    for report in reports {
-        interrupted |= report.interrupted;
-        for line in minima.iter().flat_map(|minima| shortfalls(minima, &report)) {
-            print(&format!("osier: {line}"));
-            below += 1;
+    below
+}
+
+impl ShareShortfalls {
+    /// Lists the shares that are too low on standard error.
+    ///
+    /// # Errors
+    /// If a share is too low, or the command was interrupted.
+    pub(super) fn verdict(self) -> Result<(), CommandFailure> {
+        self.lines.iter().for_each(|line| print(&format!("osier: {line}")));
+        let failure = |message: String| Err(CommandFailure::Program(message));
+        match self.lines.len() {
+            _ if self.interrupted => {
+                failure("--min: an interrupted report never passes".to_owned())
+            }
+            0 => Ok(()),
+            1 => failure("--min: 1 share is too low".to_owned()),
+            below => failure(format!("--min: {below} shares are too low")),
         }
-    }
-    let plural = if below == 1 { "share is" } else { "shares are" };
-    if interrupted {
-        return Err(CommandFailure::Program(
-            "--min: an interrupted report never passes".to_owned(),
-        ));
-    }
-    match below {
-        0 => Ok(()),
-        _ => Err(CommandFailure::Program(format!("--min: {below} {plural} too low"))),
     }
 }
 

@@ -42,6 +42,8 @@ enum ReportFormat {
     Json,
     /// A page for a browser: figures, plots, and a view of each function
     Html,
+    /// A summary for a comment on a change
+    Markdown,
 }
 
 #[derive(Debug, clap::Args)]
@@ -167,17 +169,19 @@ impl Args {
         TextOptions { verbose: self.verbose, colored: output.is_colored() }
     }
 
-    /// Writes a report of tables in the format of the options.
+    /// Writes a report of tables in the format of the options, with the shares below a minimum.
     fn write(
         &self,
         document: &impl serde::Serialize,
         tables: &TableReport,
         interrupted: bool,
+        below: &[String],
     ) -> Result<(), CommandFailure> {
         let output = self.output(interrupted);
         output.write(&match self.format {
             ReportFormat::Text => tables.text(self.text_options(&output)),
             ReportFormat::Html => report::tables_page(tables),
+            ReportFormat::Markdown => report::tables_markdown(tables, below),
             ReportFormat::Json => json(document),
         })
     }
@@ -315,11 +319,10 @@ impl PlainReports<'_> {
                 self.compare(report);
                 tell_times(report, self.pipelines.len() > 1);
             }
-            self.write(&pages, worked.interrupted)?;
-            minimum::check(
-                &self.args.min,
-                pages.iter().map(|page| MeasuredShares::of(&page.report)),
-            )
+            let shares = pages.iter().map(|page| MeasuredShares::of(&page.report));
+            let below = minimum::compare(&self.args.min, shares);
+            self.write(&pages, worked.interrupted, &below.lines)?;
+            below.verdict()
         })
     }
 
@@ -418,12 +421,18 @@ impl PlainReports<'_> {
         }
     }
 
-    fn write(&self, pages: &[PipelinePage], interrupted: bool) -> Result<(), CommandFailure> {
+    fn write(
+        &self,
+        pages: &[PipelinePage],
+        interrupted: bool,
+        below: &[String],
+    ) -> Result<(), CommandFailure> {
         let output = self.args.output(interrupted);
         let options = self.args.text_options(&output);
         let reports: Vec<&Report> = pages.iter().map(|page| &page.report).collect();
         let text = match (self.args.format, &reports[..]) {
             (ReportFormat::Html, _) => report::page(pages),
+            (ReportFormat::Markdown, reports) => report::markdown(reports, below),
             (ReportFormat::Text, [report]) => report::text(report, options),
             (ReportFormat::Text, reports) => report::several_text(reports, options),
             (ReportFormat::Json, [report]) => json(report),

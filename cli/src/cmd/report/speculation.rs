@@ -62,6 +62,6 @@ pub(super) fn report(
         report.sum();
         report.time.elapsed = clock.elapsed();
         tell(&format!("{:.2} s in all", report.time.elapsed));
-        args.write(&report, &report::speculation_tables(&report), report.interrupted)
+        args.write(&report, &report::speculation_tables(&report), report.interrupted, &[])
     })
 }

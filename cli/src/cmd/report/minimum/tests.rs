@@ -36,10 +36,11 @@ fn an_interrupted_report_never_passes() {
     let program = ReportedProgram { path, functions: 0, instructions: 0, left_out: Vec::new() };
     let mut report = osier::report::report(program, Vec::new(), Level::Avail, Vec::new());
     let minima = [Minima::parse("avail=0").expect("a list")];
-    check(&minima, [MeasuredShares::of(&report)]).expect("nothing is below");
+    compare(&minima, [MeasuredShares::of(&report)]).verdict().expect("nothing is below");
     report.interrupted = true;
-    check(&[], [MeasuredShares::of(&report)]).expect("nothing was asked");
-    let failed = check(&minima, [MeasuredShares::of(&report)]).expect_err("it was interrupted");
+    compare(&[], [MeasuredShares::of(&report)]).verdict().expect("nothing was asked");
+    let failed =
+        compare(&minima, [MeasuredShares::of(&report)]).verdict().expect_err("it was interrupted");
     assert!(matches!(failed, CommandFailure::Program(_)), "{failed:?}");
 }
 
