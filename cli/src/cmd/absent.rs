@@ -1,5 +1,5 @@
-//! Commands that this build leaves out. They stay names of commands, so that the message says how
-//! to get them.
+//! Commands that this build leaves out. Their names stay, and the message names the feature that
+//! brings a command back.
 
 use super::failure::CommandFailure;
 use std::ffi::OsString;

@@ -118,9 +118,8 @@ pub(super) fn clock() -> Clock {
     Arc::new(move || started.elapsed())
 }
 
-/// Limits the whole process from now on, and runs `work` in a thread with a large stack. The
-/// process does not outlive its parent, which may end before it has killed its children
-/// (`a_killed_fuzzer_leaves_no_child`).
+/// Limits the whole process from now on, and runs `work` in a thread with a large stack. The end of
+/// the parent ends the process, even if the parent is killed (`a_killed_fuzzer_leaves_no_child`).
 ///
 /// # Errors
 /// If the process cannot be limited or the thread cannot be started.
