@@ -206,7 +206,6 @@ fn programs_with_host_memories_access_them() {
     assert!(accesses.iter().all(|count| *count > 500), "{accesses:?}");
 }
 
-/// Floors on which the experiments with the generator rely.
 /// Calls in marked blocks go through stubs of native code.
 #[test]
 fn some_blocks_with_calls_are_marked_as_cold() {
@@ -223,6 +222,7 @@ fn some_blocks_with_calls_are_marked_as_cold() {
     assert!(found >= 20, "{found} calls");
 }
 
+/// Floors on which the experiments with the generator rely.
 #[test]
 fn programs_contain_what_passes_look_for() {
     let mut total = Statistics::default();
