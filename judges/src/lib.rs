@@ -18,7 +18,7 @@ pub mod native;
 // The runner of `osier-csmith`, by its file: a package cannot depend on an unpublished package, and
 // `cargo package --workspace` would reject this one (`packages_need_published_crates_alone`).
 #[cfg(feature = "native")]
-#[path = "../csmith/src/process.rs"]
+#[path = "../csmith/src/process/mod.rs"]
 pub mod process;
 pub mod smith;
 pub mod speed;

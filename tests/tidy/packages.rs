@@ -180,6 +180,29 @@ fn sources_include_nothing_from_outside() {
     report(packed.len(), findings);
 }
 
+/// The package `osier` contains examples. Packages lack the development dependencies that the other
+/// examples need.
+#[test]
+fn packed_examples_need_osier_alone() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the root manifest");
+    let (_, names) = manifest.split_once("\"/examples/{").expect("the examples of the package");
+    let (names, _) = names.split_once("}.rs\"").expect("the end of their list");
+    let (mut checked, mut findings) = (0, Vec::new());
+    for name in names.split(',') {
+        let path = root.join("examples").join(name).with_extension("rs");
+        let source = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let used = source.lines().filter_map(|line| line.strip_prefix("use "));
+        // Paths that begin with an enumeration of the example are its own.
+        let is_own = |path: &str| path.starts_with(char::is_uppercase);
+        let foreign = used
+            .filter(|path| !path.starts_with("osier") && !path.starts_with("std") && !is_own(path));
+        findings.extend(foreign.map(|path| format!("examples/{name}.rs uses {path}")));
+        checked += 1;
+    }
+    report(checked, findings);
+}
+
 /// The least Rust version is Cranelift's, on whose tables of entities every crate stands. The
 /// pinned toolchain has this version, so each build and test tries it.
 #[test]
