@@ -74,7 +74,7 @@ fn a_share_that_is_too_low_fails_the_action() {
         [("OSIER_MODULES", "app.wasm"), ("OSIER_MIN", "empty=100"), ("OSIER_FUZZ_SECONDS", "0")];
     let ended = action(folder.path(), &variables).with_status(1);
     assert!(
-        ended.stdout.contains("### Osier report on `app.wasm`: 1 share is too low\n"),
+        ended.stdout.contains("### Osier report on `app.wasm`: 2 shares are too low\n"),
         "{ended:#?}"
     );
     assert!(ended.stdout.contains("% of the points have an entry, "), "{ended:#?}");

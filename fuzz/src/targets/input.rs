@@ -1,11 +1,11 @@
-//! Choices from the bytes of an input.
+//! InputBytes from the bytes of an input.
 
 /// The bytes of an input, taken from the front. Behind the end there are zeros.
-pub(super) struct Choices<'a>(&'a [u8]);
+pub(super) struct InputBytes<'a>(&'a [u8]);
 
-impl<'a> Choices<'a> {
-    pub(super) fn new(data: &'a [u8]) -> Choices<'a> {
-        Choices(data)
+impl<'a> InputBytes<'a> {
+    pub(super) fn new(data: &'a [u8]) -> InputBytes<'a> {
+        InputBytes(data)
     }
 
     /// The next byte.

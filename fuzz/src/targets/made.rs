@@ -1,7 +1,7 @@
 //! Targets that choose a generated program and passes: pipelines under every oracle, and
 //! continuations.
 
-use super::input::Choices;
+use super::input::InputBytes;
 use crate::{CampaignOptions, Case, judge};
 use check::CheckedEntry;
 use ir::verifier::verify_function;
@@ -24,7 +24,7 @@ const STEPS: usize = 3;
 /// The case that the bytes choose: a program by two bytes for its seed and one for its size, and
 /// then passes, a byte each. A byte of 0xc0 and above begins the next version.
 fn chosen(data: &[u8]) -> Case {
-    let mut choices = Choices::new(data);
+    let mut choices = InputBytes::new(data);
     let seed = choices.word().into();
     let size = u32::from(10 + choices.byte() % SIZE);
     let options = CampaignOptions { size, inputs: 3, ..CampaignOptions::default() };

@@ -3,7 +3,7 @@
 //! A module that is read goes through the whole library: its functions are optimized and proved,
 //! and run with little fuel.
 
-use super::input::Choices;
+use super::input::InputBytes;
 use interp::{Machine, NoHost, NoObserver};
 use ir::Module;
 use ir::text::{parse_module, print_module};
@@ -122,7 +122,7 @@ pub(super) fn debug_info(data: &[u8]) {
 
 /// The module of one function with sections of debug info.
 pub(super) fn with_debug_info(data: &[u8]) -> (Module, SourceMap) {
-    let mut choices = Choices::new(data);
+    let mut choices = InputBytes::new(data);
     let mut bytes = ONE_FUNCTION.to_vec();
     for name in DEBUG_SECTIONS {
         let length = usize::from(choices.word());
@@ -178,7 +178,7 @@ pub(super) fn debug_info_seeds() -> Vec<Vec<u8>> {
         0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, // operands of standard operations
         0, b'a', b'.', b'c', 0, 0, 0, 0, 0, // no folder, one file
     ];
-    let rows = [0, 5, 2, 3, 0, 0, 0, 0x14, 0x4b, 2, 8, 0, 1, 1];
+    let rows = [0, 5, 2, 3, 0, 0, 0, 0x14, 0x4b, 2, 6, 0, 1, 1];
     let mut table = vec![4, 0];
     table.extend((header.len() as u32).to_le_bytes());
     table.extend(header);

@@ -18,7 +18,7 @@ fn seeds_are_right_inputs() {
     }
     for report in strings(texts::past_report_seeds()) {
         let reports = osier::report::read_past(&report).expect("a report");
-        assert!(reports[0].totals.functions.changed > 0);
+        assert!(!reports[0].functions.is_empty());
     }
     let mut held = 0;
     for file in strings(texts::mapping_file_seeds()) {
