@@ -34,6 +34,7 @@ mod states;
 mod stress;
 mod stressed;
 mod suggested;
+pub mod targets;
 mod test_text;
 mod text;
 mod versions;

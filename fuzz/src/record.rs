@@ -141,8 +141,9 @@ pub struct FindingRecord {
     pub instructions: u64,
     /// The program, reduced if there was time. `null` for programs of the corpus.
     pub case: Option<SavedCase>,
-    /// The program as a test in the format of `tests/oir/`, reduced if there was time. `null` if
-    /// the program was not reduced and is one of the corpus.
+    /// The program as a test in the format of `tests/oir/`, reduced if there was time. `null` for
+    /// a program of the corpus with `--engine jit`, and for another program with the key of an
+    /// earlier one of the campaign.
     pub test: Option<String>,
 }
 

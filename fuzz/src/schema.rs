@@ -53,8 +53,8 @@ pub struct FuzzReport {
 /// A program with findings.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct FuzzFailure {
-    /// The name of the finding ([`FindingKey`](crate::FindingKey)), equal for programs that show the
-    /// same finding.
+    /// The name of the finding ([`FindingKey`](crate::FindingKey)), equal for programs that show
+    /// the same finding.
     pub key: String,
     /// The oracle of the findings.
     pub oracle: &'static str,

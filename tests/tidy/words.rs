@@ -26,6 +26,7 @@ fn prose_names_its_subjects() {
         "tiers",
         "report",
         "fuzz",
+        "fuzz-targets",
         "src",
         "benches",
         "cli",

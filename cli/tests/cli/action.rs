@@ -19,25 +19,18 @@ fn action(folder: &Path, variables: &[(&str, &str)]) -> Ended {
     Ended::of(output(&mut script))
 }
 
-/// A program that ends soon, and adds twice in each round or once.
-fn program(adds: usize) -> Vec<u8> {
-    let sum = "(i32.add (local.get 0) (i32.const 1))";
-    let sums = format!("(local.set 1 {sum})").repeat(adds);
-    let text = format!(
-        r#"(module (memory 1) (func $main (export "_start") (local i32 i32)
-      (loop {sums} (i32.store (local.get 0) (local.get 1))
-            (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 4)))
-                               (i32.const 200))))))"#
-    );
-    wat::parse_str(text).expect("a module")
+/// Puts a program of the corpus into a folder, as `app.wasm`.
+fn program(folder: &Path) {
+    let words = root().join("tests/corpus/words.wasm");
+    fs::copy(words, folder.join("app.wasm")).expect("a program of the corpus");
 }
 
 #[test]
 fn the_action_reports_compares_and_fuzzes() {
     let folder = scratch();
-    file(&folder, "app.wasm", program(1));
-    let modules = ("OSIER_MODULES", "\n  app.wasm 20  \n");
-    let variables = [modules, ("OSIER_MIN", "avail=50"), ("OSIER_FUZZ_SECONDS", "2")];
+    program(folder.path());
+    let modules = ("OSIER_MODULES", "\n  app.wasm 2  \n");
+    let variables = [modules, ("OSIER_MIN", "avail=50"), ("OSIER_FUZZ_SECONDS", "10")];
     let first = action(folder.path(), &variables).with_status(0);
     let comment = folder.path().join("osier-results/comment.md");
     let text = fs::read_to_string(&comment).expect("a comment");
@@ -52,22 +45,36 @@ fn the_action_reports_compares_and_fuzzes() {
     let expected = "comment=osier-results/comment.md\nfindings=osier-results/findings\n";
     assert_eq!(outputs, expected);
     // The next run compares with the report of this one.
-    file(&folder, "app.wasm", program(2));
-    action(folder.path(), &[modules, ("OSIER_FUZZ_SECONDS", "0")]).with_status(0);
+    let variables = [modules, ("OSIER_FUZZ_SECONDS", "0"), ("OSIER_PIPELINE", "O2")];
+    action(folder.path(), &variables).with_status(0);
     let text = fs::read_to_string(&comment).expect("a comment");
     assert!(text.contains(" since `osier-results/reports/app.wasm.json`."), "{text}");
     assert!(!text.contains("Osier fuzz"), "{text}");
+    // A file that the command does not know as a report is no reason to fail.
+    fs::write(folder.path().join("osier-results/reports/app.wasm.json"), "{}").expect("writable");
+    let ended = action(folder.path(), &variables).with_status(0);
+    assert!(ended.stderr.contains("no comparison with osier-results/reports"), "{ended:#?}");
+}
+
+/// A module in which the passes find nothing to do.
+#[test]
+fn a_program_that_stays_as_it_is_has_no_shares() {
+    let folder = scratch();
+    file(&folder, "app.wasm", wat::parse_str("(module (func (export \"f\")))").expect("a module"));
+    let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_FUZZ_SECONDS", "0")];
+    let ended = action(folder.path(), &variables).with_status(0);
+    assert!(ended.stdout.contains("The pipeline `O1` changed no function.\n"), "{ended:#?}");
 }
 
 #[test]
 fn a_share_that_is_too_low_fails_the_action() {
     let folder = scratch();
-    file(&folder, "app.wasm", program(2));
+    program(folder.path());
     let variables =
         [("OSIER_MODULES", "app.wasm"), ("OSIER_MIN", "empty=100"), ("OSIER_FUZZ_SECONDS", "0")];
     let ended = action(folder.path(), &variables).with_status(1);
     assert!(
-        ended.stdout.contains("### Osier report on `app.wasm`: 1 share is too low\n"),
+        ended.stdout.contains("### Osier report on `app.wasm`: 2 shares are too low\n"),
         "{ended:#?}"
     );
     assert!(ended.stdout.contains("% of the points have an entry, "), "{ended:#?}");

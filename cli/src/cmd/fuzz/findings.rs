@@ -70,8 +70,8 @@ impl FindingsFolder {
 /// Reads the record of a finding.
 ///
 /// # Errors
-/// If the file cannot be read, is no record, has another schema, or its key or options are not those
-/// of a record: they name files and start a process.
+/// If the file cannot be read, is no record, or has another schema. Also if its key or its options
+/// are not those of a record: they name files and start a process.
 pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     let wrong = |why: String| CommandFailure::input(format!("{}: {why}", path.display()));
     let text = input::read_text(path)?;

@@ -1,0 +1,7 @@
+//! The target `mapping_files` for libFuzzer.
+
+#![no_main]
+
+use fuzz_targets as target;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| target::run("mapping_files", data));
