@@ -20,7 +20,7 @@ pub(super) enum CommandFailure {
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
     /// Ctrl-C or SIGTERM. The command has written its partial results already.
-    #[cfg(feature = "fuzz")]
+    #[cfg(feature = "native")]
     Interrupted,
     /// The reader of the output has closed its end, as `head` does. The command ends silently with
     /// status 0.
@@ -41,6 +41,15 @@ impl CommandFailure {
         CommandFailure::Exited((status as u8).max(1))
     }
 
+    /// The failure of a run that an engine did not end as a program ends.
+    #[cfg(feature = "run")]
+    pub(super) fn of_run(error: jit::RunError) -> CommandFailure {
+        match error {
+            jit::RunError::Interrupted => CommandFailure::Interrupted,
+            error => CommandFailure::Program(error.to_string()),
+        }
+    }
+
     /// A failure to write a result to `place`. A broken pipe counts as
     /// [`CommandFailure::ClosedOutput`].
     pub(super) fn writing(place: impl Display, error: &io::Error) -> CommandFailure {
@@ -57,7 +66,7 @@ impl CommandFailure {
             #[cfg(feature = "run")]
             CommandFailure::Exited(status) => return ExitCode::from(status),
             CommandFailure::Input(message) => (message, 2),
-            #[cfg(feature = "fuzz")]
+            #[cfg(feature = "native")]
             CommandFailure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             CommandFailure::ClosedOutput => return ExitCode::SUCCESS,
         };
