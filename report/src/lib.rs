@@ -8,6 +8,7 @@
 mod blame;
 mod brief;
 mod comparison;
+pub mod dot;
 pub mod explain;
 mod inlining;
 pub mod listing;

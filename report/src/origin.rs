@@ -36,13 +36,31 @@ fn has_path(name: &str, path: &str) -> bool {
 }
 
 /// Paths of the libraries of Rust and C++.
-const PATHS: [&str; 8] =
-    ["std", "core", "alloc", "compiler_builtins", "dlmalloc", "hashbrown", "rustc_demangle", "wasi"];
+const PATHS: [&str; 8] = [
+    "std",
+    "core",
+    "alloc",
+    "compiler_builtins",
+    "dlmalloc",
+    "hashbrown",
+    "rustc_demangle",
+    "wasi",
+];
 
 /// The same, mangled.
 const MANGLED: [&str; 12] = [
-    "_ZNSt", "_ZNKSt", "_ZSt", "_ZN3std", "_ZN4core", "_ZN5alloc", "_ZNK3std", "_ZNK4core",
-    "_ZN17compiler_builtins", "_ZN8dlmalloc", "_Zna", "_Zdl",
+    "_ZNSt",
+    "_ZNKSt",
+    "_ZSt",
+    "_ZN3std",
+    "_ZN4core",
+    "_ZN5alloc",
+    "_ZNK3std",
+    "_ZNK4core",
+    "_ZN17compiler_builtins",
+    "_ZN8dlmalloc",
+    "_Zna",
+    "_Zdl",
 ];
 
 /// Functions of C libraries for WebAssembly: of the standard, and large ones inside.
@@ -76,16 +94,29 @@ mod tests {
     #[test]
     fn names_of_libraries_and_of_programs_are_told_apart() {
         for name in [
-            "printf_core", "dlmalloc", "__wasm_call_ctors", "_start", "__wasi_fd_write",
-            "std::io::Write::write_all", "<core::fmt::Error as core::fmt::Debug>::fmt",
-            "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "_ZNSt3__26vectorIiE9push_backEi",
+            "printf_core",
+            "dlmalloc",
+            "__wasm_call_ctors",
+            "_start",
+            "__wasi_fd_write",
+            "std::io::Write::write_all",
+            "<core::fmt::Error as core::fmt::Debug>::fmt",
+            "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+            "_ZNSt3__26vectorIiE9push_backEi",
             "_Exit",
         ] {
             assert!(is_of_library(name), "{name}");
         }
         for name in [
-            "main", "__original_main", "quick", "stdio", "standard::run", "_ZN4mine3runEv",
-            "<mine::Tree as core::fmt::Debug>::fmt", "_one", "",
+            "main",
+            "__original_main",
+            "quick",
+            "stdio",
+            "standard::run",
+            "_ZN4mine3runEv",
+            "<mine::Tree as core::fmt::Debug>::fmt",
+            "_one",
+            "",
         ] {
             assert!(!is_of_library(name), "{name}");
         }

@@ -28,7 +28,13 @@ pub(crate) enum TableRow {
 impl TextTable {
     /// An empty table with the widths of its label and columns.
     pub(crate) fn new(label: usize, columns: &[usize]) -> TextTable {
-        TextTable { label, columns: columns.to_vec(), rows: Vec::new(), dropped: 0, whole: "--verbose" }
+        TextTable {
+            label,
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            dropped: 0,
+            whole: "--verbose",
+        }
     }
 
     /// Adds a row of figures. A missing figure leaves its column blank.

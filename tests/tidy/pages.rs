@@ -229,7 +229,8 @@ fn the_readme_has_its_two_commands() {
     let commands: Vec<&str> = block.lines().filter(|l| l.starts_with("cargo ")).collect();
     assert_eq!(commands.len(), 2, "commands from clone to report and green tests: {commands:?}");
     assert!(
-        commands[0].starts_with("cargo run -p osier-cli --no-default-features -- report tests/corpus/"),
+        commands[0]
+            .starts_with("cargo run -p osier-cli --no-default-features -- report tests/corpus/"),
         "{}",
         commands[0]
     );

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The exit status after Ctrl-C: 128 plus the number of the signal, as shells report it. The same
 /// after SIGTERM: the partial results were written in both cases.
@@ -72,6 +73,27 @@ impl CommandFailure {
         };
         tell(&message);
         ExitCode::from(status)
+    }
+}
+
+/// Whether progress and times are left out. A flag of the process: the option belongs to all
+/// commands, and threads tell progress.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out progress and times from now on, or shows them.
+pub(super) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Whether progress and times are left out.
+pub(super) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes progress or times to standard error, unless `--quiet` is set.
+pub(super) fn tell_progress(message: &str) {
+    if !is_quiet() {
+        tell(message);
     }
 }
 

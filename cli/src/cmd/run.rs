@@ -145,8 +145,7 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     }
     Output::check(args.stats.iter().flatten().chain(&args.profile))?;
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
-    let (InlinedModule { module, sites }, source) =
-        loaded(&args, &words.file, &mut stats.seconds)?;
+    let (InlinedModule { module, sites }, source) = loaded(&args, &words.file, &mut stats.seconds)?;
     let module = Arc::new(module);
     // The process ends with the run, and the system takes its memory. To free SQLite function by
     // function took 4 % of the instructions of a short run.

@@ -26,8 +26,7 @@ fn run_in_directory(name: &str, engine: &[&str], options: &[&str], args: &[&str]
     let folder = scratch();
     let directory = format!("{}::.", folder.path().display());
     let module = program(&format!("{name}.wasm"));
-    let command =
-        [&["run", "--dir", &directory], engine, options, &[&module, "--"], args];
+    let command = [&["run", "--dir", &directory], engine, options, &[&module, "--"], args];
     osier_with_input(&command.concat(), b"abcdef")
 }
 

@@ -121,9 +121,8 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     let mut changed: Vec<(usize, &FunctionReport)> =
         report.functions.iter().enumerate().filter(|(_, f)| f.is_changed()).collect();
     // A reader of the page asks first which function loses most.
-    changed.sort_by_key(|(_, f)| {
-        (f.of_library, std::cmp::Reverse((losses(f), f.base.instructions)))
-    });
+    changed
+        .sort_by_key(|(_, f)| (f.of_library, std::cmp::Reverse((losses(f), f.base.instructions))));
     let unchanged = report.totals.functions.unchanged;
     let mut columns = columns();
     columns.retain(|column| report.profile.is_some() || !column.dynamic);

@@ -133,7 +133,9 @@ fn prices(functions: Vec<&FunctionReport>, level: usize, pipeline: usize) -> Mar
     let price = |f: &FunctionReport| of(&f.forward).max(of(&f.backward));
     let mut functions: Vec<(&FunctionReport, f64)> =
         functions.into_iter().map(|f| (f, price(f))).collect();
-    functions.sort_by(|a, b| (a.0.of_library, -a.1).partial_cmp(&(b.0.of_library, -b.1)).expect("means"));
+    functions.sort_by(|a, b| {
+        (a.0.of_library, -a.1).partial_cmp(&(b.0.of_library, -b.1)).expect("means")
+    });
     let left_out = functions.len().saturating_sub(SHOWN);
     functions.truncate(SHOWN);
     let dear = functions.iter().take(NAMED).filter(|(_, price)| *price > 0.0).count();
@@ -223,10 +225,7 @@ fn scatter(
             .margin(10)
             .x_label_area_size(44)
             .y_label_area_size(56)
-            .build_cartesian_2d(
-                (1.0..largest * 1.3).log_scale(),
-                axis.range.0..axis.range.1,
-            )?;
+            .build_cartesian_2d((1.0..largest * 1.3).log_scale(), axis.range.0..axis.range.1)?;
         chart
             .configure_mesh()
             .max_light_lines(1)

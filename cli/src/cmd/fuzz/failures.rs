@@ -7,7 +7,7 @@
 use super::campaigns::{CampaignResult, CampaignSources, CampaignStop, judged_natively};
 use super::native::ChildWatch;
 use super::{Args, FuzzEngine, SourceKind, apart, native};
-use crate::cmd::failure::tell;
+use crate::cmd::failure::tell_progress;
 use fuzz::{
     Case, CaseEvent, CaseSource, Drawn, FailedCase, FuzzFailure, FuzzFinding, FuzzOracle, judge,
 };
@@ -138,7 +138,7 @@ impl FailureRetrial<'_> {
 
     /// Reduces the case of a failure and returns it as a test.
     fn small_test(self, case: Case, failure: &FailedCase, origin: &str) -> String {
-        tell("reducing the failing program");
+        tell_progress("reducing the failing program");
         let finding = failure.findings[0].clone();
         let oracle = finding.oracle;
         let best = Arc::new(Mutex::new(BestCase { case: case.clone(), finding, tried: 0 }));
@@ -163,7 +163,7 @@ impl FailureRetrial<'_> {
         let looks = {
             let (is_over, best) = (Arc::clone(self.is_over), Arc::clone(&best));
             move || {
-                tell_progress(&last, &best);
+                tell_best(&last, &best);
                 is_over()
             }
         };
@@ -187,13 +187,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn tell_progress(last: &Mutex<Instant>, best: &Mutex<BestCase>) {
+fn tell_best(last: &Mutex<Instant>, best: &Mutex<BestCase>) {
     let mut last = locked(last);
     if last.elapsed() >= TELL_EVERY {
         *last = Instant::now();
         let best = locked(best);
         let lines = ir::text::print_module(&best.case.module).to_string().lines().count();
-        tell(&format!("reducing: {lines} lines after {} attempts", best.tried));
+        tell_progress(&format!("reducing: {lines} lines after {} attempts", best.tried));
     }
 }
 

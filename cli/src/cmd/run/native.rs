@@ -268,7 +268,9 @@ fn instance(
         match Vm::new(&engine, module, limits, options) {
             Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
             Ok(vm) => Ok(Some(vm)),
-            Err(error) => Err(CommandFailure::input(format!("{}: {error}", call.words.file.display()))),
+            Err(error) => {
+                Err(CommandFailure::input(format!("{}: {error}", call.words.file.display())))
+            }
         }
     };
     match made(Bounds::Guarded)? {
