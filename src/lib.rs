@@ -123,7 +123,7 @@ pub use profile;
 #[cfg(feature = "report")]
 pub use report;
 #[cfg(feature = "report")]
-pub use report::{explain, listing, schema, source};
+pub use report::{dot, explain, listing, schema, source};
 #[cfg(feature = "native")]
 pub use resume;
 #[cfg(feature = "native")]

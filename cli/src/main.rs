@@ -3,9 +3,8 @@
 
 mod cmd;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cmd::Cli::parse().run()
+    cmd::Cli::read().run()
 }

@@ -10,7 +10,7 @@ use super::rows::{
 };
 use super::section::{LABEL, Section, Term, fitted};
 use super::summary::counted;
-use super::totals::largest;
+use super::totals::by_size;
 use crate::schema::{Causes, DirectionFigures, FunctionReport, Report, Spread};
 use crate::table::{TextTable, grouped};
 use std::cmp::Reverse;
@@ -107,7 +107,7 @@ fn causes(report: &Report) -> TextTable {
 }
 
 /// The functions with the most points without an entry. If every point has one, the largest
-/// functions.
+/// functions. Functions of libraries come last.
 fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();
@@ -117,11 +117,14 @@ fn functions(report: &Report) -> TextTable {
     };
     let mut lacking: Vec<&FunctionReport> =
         changed.iter().copied().filter(|function| missing(function) > 0).collect();
-    if lacking.is_empty() {
-        return function_table(report, "largest functions", &largest(&changed));
-    }
-    lacking.sort_by_key(|function| Reverse(missing(function)));
-    function_table(report, "most without entry", &lacking)
+    let (title, functions) = match lacking.is_empty() {
+        true => ("largest functions", by_size(&changed)),
+        false => {
+            lacking.sort_by_key(|f| (f.of_library, Reverse(missing(f))));
+            ("most without entry", lacking)
+        }
+    };
+    function_table(report, title, &functions).whole_with("--format html")
 }
 
 /// Figures that need no table.

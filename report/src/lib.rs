@@ -8,10 +8,12 @@
 mod blame;
 mod brief;
 mod comparison;
+pub mod dot;
 pub mod explain;
 mod inlining;
 pub mod listing;
 mod markdown;
+mod origin;
 mod page;
 mod past;
 mod published;
@@ -32,6 +34,7 @@ mod totals;
 pub use comparison::compare;
 pub use inlining::{inlined_function, inlining_tables};
 pub use markdown::{code_block, code_span, markdown, tables_markdown};
+pub use origin::is_of_library;
 pub use page::{FunctionPage, PipelinePage, page, tables_page};
 pub use past::{PastReportError, read_past};
 pub use sample::{BetterBlame, RankedGap, check_blame, ranked_gaps};
@@ -113,6 +116,7 @@ pub fn weighed_function_report(
     let [forward, backward] = tallies.map(Tally::finish);
     FunctionReport {
         name: base.name().to_owned(),
+        of_library: is_of_library(base.name()),
         visits: profile.map(|profile| profile.calls),
         base: Size::of(base),
         opt: Size::of(&derived.function),

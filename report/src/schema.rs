@@ -305,6 +305,10 @@ impl Default for Actions {
 pub struct FunctionReport {
     /// The name of the function in the module.
     pub name: String,
+    /// Whether the name is one of a library that compilers link with programs
+    /// ([`crate::is_of_library`]). Tables list these functions behind those of the program.
+    #[serde(default)]
+    pub of_library: bool,
     /// The calls in the profile; `null` without one.
     #[serde(skip_deserializing)]
     pub visits: Option<u64>,

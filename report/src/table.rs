@@ -10,6 +10,8 @@ pub(crate) struct TextTable {
     rows: Vec<TableRow>,
     /// The number of dropped rows, which a line at the end reports.
     dropped: usize,
+    /// The option of the command that shows all rows, for that line.
+    whole: &'static str,
 }
 
 /// A row of a table. Each level of nesting indents the label by two blanks.
@@ -26,7 +28,13 @@ pub(crate) enum TableRow {
 impl TextTable {
     /// An empty table with the widths of its label and columns.
     pub(crate) fn new(label: usize, columns: &[usize]) -> TextTable {
-        TextTable { label, columns: columns.to_vec(), rows: Vec::new(), dropped: 0 }
+        TextTable {
+            label,
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+            dropped: 0,
+            whole: "--verbose",
+        }
     }
 
     /// Adds a row of figures. A missing figure leaves its column blank.
@@ -47,12 +55,35 @@ impl TextTable {
         self.rows.push(TableRow::Text(text.to_owned()));
     }
 
+    /// The same table, whose rows another option shows than `--verbose`.
+    pub(crate) fn whole_with(mut self, option: &'static str) -> TextTable {
+        self.whole = option;
+        self
+    }
+
     /// Adds a text about the rows left out, if a table of `all` rows shows the first `most`.
     pub(crate) fn and_more(&mut self, all: usize, most: usize) {
         if all > most {
-            let more = grouped((all - most) as u64);
-            self.line(&format!("  and {more} more: see --format json"));
+            self.whole = "--format json";
+            self.drop_rows(all - most);
         }
+    }
+
+    /// The same table with a text about `count` rows left out, if there are some, which an option
+    /// shows.
+    pub(crate) fn cut(self, option: &'static str, count: usize) -> TextTable {
+        let mut table = self.whole_with(option);
+        if count > 0 {
+            table.drop_rows(count);
+        }
+        table
+    }
+
+    /// Adds to the number of dropped rows, and the line that reports it.
+    fn drop_rows(&mut self, count: usize) {
+        self.dropped += count;
+        let more = grouped(self.dropped as u64);
+        self.line(&format!("  and {more} more: see {}", self.whole));
     }
 
     /// The rows, in order.
@@ -93,7 +124,8 @@ impl TextTable {
     /// Drops rows at the end, until the table has `over` lines less or no more than `least` rows
     /// below its headings. A last line tells the number of rows dropped so far.
     pub(crate) fn shorten(&mut self, over: usize, least: usize) {
-        // Drop one more row, to make room for the line with the number of dropped rows.
+        // Drop one more row, to make room for the line with the number of dropped rows. If rows are
+        // dropped already, the line is there, and is one of the rows.
         let kept = self.rows.len().saturating_sub(over + 1).max(self.heads() + least);
         self.truncate(kept);
     }
@@ -110,9 +142,8 @@ impl TextTable {
     fn truncate(&mut self, kept: usize) {
         let shown = self.rows.len() - usize::from(self.dropped > 0);
         if kept < shown {
-            self.dropped += shown - kept;
             self.rows.truncate(kept);
-            self.line(&format!("  and {} more", grouped(self.dropped as u64)));
+            self.drop_rows(shown - kept);
         }
     }
 

@@ -6,7 +6,7 @@ use super::rows::{
     percent, whole,
 };
 use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
-use super::totals::largest;
+use super::totals::by_size;
 use super::{brief, comparison, summary};
 use crate::schema::{
     Actions, Causes, CheckReport, CheckedFunction, DirectionTotals, FeasibleShare, FunctionReport,
@@ -294,10 +294,17 @@ pub(super) fn keys(maps: [&BTreeMap<String, u64>; 2]) -> BTreeSet<&String> {
     maps.into_iter().flat_map(BTreeMap::keys).collect()
 }
 
+/// The most functions that the verbose text and the figures of the page list.
+const MOST_FUNCTIONS: usize = 40;
+
+/// The largest functions, those of libraries last.
 fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();
-    function_table(report, "largest functions", &largest(&changed))
+    let ordered = by_size(&changed);
+    let shown = &ordered[..ordered.len().min(MOST_FUNCTIONS)];
+    let table = function_table(report, "largest functions", shown);
+    table.cut("--format html", ordered.len() - shown.len())
 }
 
 /// The terms of the tables with their explanations.

@@ -29,6 +29,13 @@ pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
     totals
 }
 
+/// Functions by size: those of the program, then those of libraries, the largest of each first.
+pub(super) fn by_size<'a>(functions: &[&'a FunctionReport]) -> Vec<&'a FunctionReport> {
+    let mut ordered = functions.to_vec();
+    ordered.sort_by_key(|f| (f.of_library, std::cmp::Reverse(f.base.instructions)));
+    ordered
+}
+
 /// The largest functions, as [`Totals::largest`] defines them.
 pub(super) fn largest<'a>(changed: &[&'a FunctionReport]) -> Vec<&'a FunctionReport> {
     let mut largest = changed.to_vec();

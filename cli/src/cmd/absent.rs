@@ -14,10 +14,10 @@ pub(super) struct Args {
 
 /// # Errors
 /// Always: this build has no such command.
-pub(super) fn absent(command: &str) -> Result<(), CommandFailure> {
+pub(super) fn absent_from(command: &str, feature: &str) -> Result<(), CommandFailure> {
     let message = format!(
         "this build of osier has no {command}: a build with default features, or with \
-         `--features {command}`, has it"
+         `--features {feature}`, has it"
     );
     Err(CommandFailure::input(message))
 }

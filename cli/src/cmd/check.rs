@@ -126,7 +126,7 @@ fn write_verdicts(
     // A partial result does not replace the contents of a file.
     let output = if interrupted { None } else { args.output.clone() };
     Output::to(output).write(&text)?;
-    super::failure::tell(&format!("{entries} entries checked in {seconds:.2} s"));
+    super::failure::tell_progress(&format!("{entries} entries checked in {seconds:.2} s"));
     match (refuted, args.mapping.is_some() && dropped > 0) {
         // A wrong claim may have no entry that depends on it.
         (0, false) => refused_record.map_or(given_up.judged(), |(name, record)| {

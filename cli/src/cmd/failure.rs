@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The exit status after Ctrl-C: 128 plus the number of the signal, as shells report it. The same
 /// after SIGTERM: the partial results were written in both cases.
@@ -20,7 +21,7 @@ pub(super) enum CommandFailure {
     /// The usage is wrong, an input is wrong, or the environment does not permit the work.
     Input(String),
     /// Ctrl-C or SIGTERM. The command has written its partial results already.
-    #[cfg(feature = "fuzz")]
+    #[cfg(feature = "native")]
     Interrupted,
     /// The reader of the output has closed its end, as `head` does. The command ends silently with
     /// status 0.
@@ -41,6 +42,15 @@ impl CommandFailure {
         CommandFailure::Exited((status as u8).max(1))
     }
 
+    /// The failure of a run that an engine did not end as a program ends.
+    #[cfg(feature = "run")]
+    pub(super) fn of_run(error: jit::RunError) -> CommandFailure {
+        match error {
+            jit::RunError::Interrupted => CommandFailure::Interrupted,
+            error => CommandFailure::Program(error.to_string()),
+        }
+    }
+
     /// A failure to write a result to `place`. A broken pipe counts as
     /// [`CommandFailure::ClosedOutput`].
     pub(super) fn writing(place: impl Display, error: &io::Error) -> CommandFailure {
@@ -57,12 +67,33 @@ impl CommandFailure {
             #[cfg(feature = "run")]
             CommandFailure::Exited(status) => return ExitCode::from(status),
             CommandFailure::Input(message) => (message, 2),
-            #[cfg(feature = "fuzz")]
+            #[cfg(feature = "native")]
             CommandFailure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             CommandFailure::ClosedOutput => return ExitCode::SUCCESS,
         };
         tell(&message);
         ExitCode::from(status)
+    }
+}
+
+/// Whether progress and times are left out. A flag of the process: the option belongs to all
+/// commands, and threads tell progress.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out progress and times from now on, or shows them.
+pub(super) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Whether progress and times are left out.
+pub(super) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Writes progress or times to standard error, unless `--quiet` is set.
+pub(super) fn tell_progress(message: &str) {
+    if !is_quiet() {
+        tell(message);
     }
 }
 

@@ -11,7 +11,7 @@
 //!
 //! A bug in Osier panics with a message that says so.
 
-#[cfg(not(all(feature = "run", feature = "fuzz")))]
+#[cfg(not(all(feature = "run", feature = "fuzz", feature = "manual")))]
 mod absent;
 mod check;
 mod explain;
@@ -24,6 +24,8 @@ mod interrupt;
 mod jobs;
 mod level;
 mod limits;
+#[cfg(feature = "manual")]
+mod manual;
 #[cfg(feature = "native")]
 mod nans;
 mod opt;
@@ -34,6 +36,7 @@ mod retry;
 #[cfg(feature = "run")]
 mod run;
 mod select;
+mod start;
 mod stopwatch;
 mod suggestions;
 
@@ -42,10 +45,13 @@ use std::process::ExitCode;
 
 /// An OSR-aware optimizing compiler middle-end.
 #[derive(Debug, Parser)]
-#[command(version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "osier", version = start::VERSION, after_help = AFTER_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
+    /// Write no progress and no times to standard error; failures and notes stay
+    #[arg(short, long, global = true)]
+    quiet: bool,
     #[command(subcommand)]
-    command: Subcommands,
+    command: Option<Subcommands>,
 }
 
 const AFTER_HELP: &str = "\
@@ -76,25 +82,54 @@ enum Subcommands {
     Fuzz(absent::Args),
     /// Judge mappings entry by entry: count the entries that hold, are dropped, or are refuted
     Check(check::Args),
+    /// Print the completions of a shell
+    #[cfg(feature = "manual")]
+    Completions(manual::CompletionArgs),
+    /// (not in this build: feature `manual`)
+    #[cfg(not(feature = "manual"))]
+    Completions(absent::Args),
+    /// Print a page for man
+    #[cfg(feature = "manual")]
+    Man(manual::ManArgs),
+    /// (not in this build: feature `manual`)
+    #[cfg(not(feature = "manual"))]
+    Man(absent::Args),
 }
 
 impl Cli {
+    /// Reads the arguments of this process. Wrong ones end it, with a message.
+    pub(crate) fn read() -> Cli {
+        Cli::try_parse().unwrap_or_else(|error| start::suggesting(error).exit())
+    }
+
     /// Runs the command, writes the message of a failure to standard error, and returns the exit
     /// status.
     pub(crate) fn run(self) -> ExitCode {
-        let outcome = match self.command {
+        failure::set_quiet(self.quiet);
+        let Some(command) = self.command else {
+            return start::screen().map_or_else(|failure| failure.tell(), |()| ExitCode::SUCCESS);
+        };
+        let outcome = match command {
             #[cfg(feature = "run")]
             Subcommands::Run(args) => run::run(args),
             #[cfg(not(feature = "run"))]
-            Subcommands::Run(_) => absent::absent("run"),
+            Subcommands::Run(_) => absent::absent_from("run", "run"),
             Subcommands::Opt(args) => opt::opt(args),
             Subcommands::Report(args) => report::report(args),
             Subcommands::Explain(args) => explain::explain(args),
             #[cfg(feature = "fuzz")]
             Subcommands::Fuzz(args) => fuzz::fuzz(args),
             #[cfg(not(feature = "fuzz"))]
-            Subcommands::Fuzz(_) => absent::absent("fuzz"),
+            Subcommands::Fuzz(_) => absent::absent_from("fuzz", "fuzz"),
             Subcommands::Check(args) => check::check(args),
+            #[cfg(feature = "manual")]
+            Subcommands::Completions(args) => manual::completions(&args),
+            #[cfg(not(feature = "manual"))]
+            Subcommands::Completions(_) => absent::absent_from("completions", "manual"),
+            #[cfg(feature = "manual")]
+            Subcommands::Man(args) => manual::man(&args),
+            #[cfg(not(feature = "manual"))]
+            Subcommands::Man(_) => absent::absent_from("man", "manual"),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

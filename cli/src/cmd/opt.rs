@@ -11,6 +11,7 @@ use super::select::Selection;
 use clap::ValueEnum;
 use ir::text::{AtName, print_function, print_module};
 use ir::{Func, Function, Module};
+use osier::dot;
 use osier::driver::{GivenUp, NoObserver, Recipe, Secured, Vigilance, derive, derive_proved};
 use osier::exchange::{self, WrittenCopy};
 use osier::inlining::{CalleeLandings, InlinePlan, NotInlined, PassPlan, inline};
@@ -33,6 +34,8 @@ enum Emit {
     Listing,
     /// The mappings with their certificates, for `osier check --mapping` and other programs
     Mapping,
+    /// The blocks and loops of both versions, and the entries between them, as a graph for dot
+    Dot,
 }
 
 #[derive(Debug, clap::Args)]
@@ -100,7 +103,7 @@ fn write(args: &Args, text: &str) -> Result<(), CommandFailure> {
     match args.emit {
         // The labels of a listing stand behind the places of points.
         Emit::Listing => output.write_labeled(text, 4),
-        Emit::Oir | Emit::Actions | Emit::Mapping => output.write(text),
+        Emit::Oir | Emit::Actions | Emit::Mapping | Emit::Dot => output.write(text),
     }
 }
 
@@ -120,6 +123,9 @@ fn inlined(
         let version =
             |(func, base)| plan.version(&callers, func, base, Vigilance::On, &mut NoObserver).0;
         return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
+    }
+    if args.emit == Emit::Dot {
+        return Err(CommandFailure::input("--emit dot: no pipeline with inline, as yet"));
     }
     level::of_inlined(args.level)?;
     let plan = &plan.clone().with_retry(args.retry.bounds());
@@ -144,7 +150,7 @@ fn inlined(
             Err(error) => panic!("@{}: {error}", base.name()),
         };
         match args.emit {
-            Emit::Oir | Emit::Listing => text += &listing::frames(module, &made, lines),
+            Emit::Oir | Emit::Listing | Emit::Dot => text += &listing::frames(module, &made, lines),
             Emit::Actions => {
                 let log = made.tree.log(VersionTree::BASE, made.optimized);
                 text += &listing::actions(base.name(), &log.expect("derived from the base"));
@@ -159,7 +165,7 @@ fn inlined(
     }
     match args.emit {
         Emit::Mapping => Ok(with_landings(args, module, selected.len(), &landings, &landed, &text)),
-        Emit::Oir | Emit::Listing | Emit::Actions => Ok(text),
+        Emit::Oir | Emit::Listing | Emit::Actions | Emit::Dot => Ok(text),
     }
 }
 
@@ -208,6 +214,7 @@ fn emitted(
     match args.emit {
         Emit::Oir | Emit::Actions => listing::actions(base.name(), &derived.log),
         Emit::Listing => listing::mappings(module, base, &derived, &proved, lines),
+        Emit::Dot => dot::versions(module, base, &derived, &proved),
         Emit::Mapping => {
             let mut text = String::new();
             let left_out: Vec<_> = retried.given_up.iter().map(GivenUp::numbers).collect();

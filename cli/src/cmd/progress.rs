@@ -1,6 +1,6 @@
 //! Shows the progress of a long command.
 
-use super::failure::tell;
+use super::failure::{is_quiet, tell_progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,8 @@ pub(super) struct Progress {
 impl Progress {
     /// Progress of 0 out of `total` functions.
     pub(super) fn new(total: u64) -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let shown = std::io::stderr().is_terminal() && !is_quiet();
+        let bar = shown.then(|| {
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len} functions, {msg}");
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             bar.with_style(style.expect("the template is well-formed"))
@@ -41,7 +42,7 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.inc(1),
             None if done.is_multiple_of(EVERY) => {
-                tell(&format!("{done} of {} functions", self.total))
+                tell_progress(&format!("{done} of {} functions", self.total))
             }
             None => {}
         }

@@ -1,10 +1,13 @@
 //! `osier run`: runs a program in the interpreter, in native code, or in both by tiers.
 
+mod interpreted;
+mod interrupts;
 mod native;
 mod speculation;
 mod surroundings;
 mod tiers;
 mod tools;
+mod words;
 
 use super::failure::{CommandFailure, print};
 use super::input::{self, Source, Sourced};
@@ -14,7 +17,7 @@ use super::output::Output;
 use super::stopwatch::Stopwatch;
 use super::suggestions::SuggestionOptions;
 use clap::ValueEnum;
-use interp::{Machine, NoObserver, Options, Outcome, Program};
+use interp::Outcome;
 use ir::text::{parse_argument, print_literal};
 use ir::{Func, Module, Point};
 use osier::driver::{Step, Vigilance};
@@ -23,11 +26,13 @@ use osier::listing;
 use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use osier::source::line_of;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use surroundings::HostOptions;
 use tools::ToolOptions;
+use words::ProgramWords;
 
 /// Engine that executes the program
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -42,13 +47,16 @@ enum RunEngine {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "osier run [OPTIONS] FILE [ARG]...\n       \
+                            osier run [OPTIONS] FILE --invoke NAME [ARG]...")]
 pub(super) struct Args {
-    /// The program
-    file: PathBuf,
+    /// The program, and its arguments: all behind FILE is the program's; -- may stand between
+    #[arg(required = true, trailing_var_arg = true, value_names = ["FILE", "ARG"])]
+    program: Vec<OsString>,
     /// Call this function and print its results, one per line, instead of running the program's
-    /// _start; its arguments follow, so FILE and other options come first
-    #[arg(long, num_args = 1.., value_names = ["NAME", "ARG"], allow_hyphen_values = true)]
-    invoke: Option<Vec<String>>,
+    /// _start; its arguments stand behind FILE. The option may stand right behind FILE, too
+    #[arg(long, value_name = "NAME")]
+    invoke: Option<String>,
     /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = RunEngine::Interp)]
     engine: RunEngine,
@@ -90,10 +98,6 @@ pub(super) struct Args {
     tools: ToolOptions,
     #[command(flatten)]
     surroundings: HostOptions,
-    /// The arguments of the program. All behind the first of them is the program's, too; -- goes
-    /// before a first argument that begins with a hyphen
-    #[arg(trailing_var_arg = true, value_name = "PROGRAM ARGS")]
-    program_args: Vec<String>,
     #[command(flatten)]
     limits: InputLimits,
     #[command(flatten)]
@@ -105,6 +109,7 @@ const HOT: u32 = 1000;
 
 /// A function to call, its arguments as bits, and whether its results are printed.
 struct Call {
+    words: ProgramWords,
     func: Func,
     args: Vec<u64>,
     prints_results: bool,
@@ -117,6 +122,7 @@ struct Call {
 /// exceeds a limit, or exits with a status other than 0, which becomes the status of the command.
 pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     use RunEngine::{Interp, Jit, Tiered};
+    let words = ProgramWords::of(&args.program, args.invoke.as_deref())?;
     let native = args.tools.needs_native_code();
     let needs: [(Option<&str>, &[RunEngine], &str); 7] = [
         (args.hot.and(Some("--hot")), &[Tiered], "tiered"),
@@ -139,20 +145,18 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     }
     Output::check(args.stats.iter().flatten().chain(&args.profile))?;
     let mut stats = RunStats { schema: SCHEMA, ..RunStats::default() };
-    let (InlinedModule { module, sites }, source) = loaded(&args, &mut stats.seconds)?;
+    let (InlinedModule { module, sites }, source) = loaded(&args, &words.file, &mut stats.seconds)?;
     let module = Arc::new(module);
     // The process ends with the run, and the system takes its memory. To free SQLite function by
     // function took 4 % of the instructions of a short run.
     std::mem::forget(Arc::clone(&module));
-    let call = called(&module, args.invoke.as_deref())?;
+    let call = called(&module, words)?;
     let Executed { ended, profile } = match args.engine {
-        RunEngine::Interp => execute(&args, &module, &sites, &call, &mut stats)?,
+        RunEngine::Interp => interpreted::execute(&args, &module, &sites, &call, &mut stats)?,
         engine => native::execute(&args, engine, &module, sites, &call, &mut stats)?,
     };
-    let printed = match &ended {
-        Ok(outcome) => print_outcome(&module, &source, &call, outcome),
-        Err(why) => Err(CommandFailure::Program(why.clone())),
-    };
+    stats.interrupted = matches!(ended, Err(CommandFailure::Interrupted));
+    let printed = ended.and_then(|outcome| print_outcome(&module, &source, &call, &outcome));
     // Figures matter most when the program failed, so write them before returning the failure
     // (`stats_are_written_for_a_program_that_native_code_fails_to_run`).
     if let Some(out) = &args.stats {
@@ -168,10 +172,11 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
 /// The module, optimized if `--pipeline` is set, and its source. Stores the times in `seconds`.
 fn loaded(
     args: &Args,
+    file: &Path,
     seconds: &mut RunSeconds,
 ) -> Result<(InlinedModule, Source), CommandFailure> {
     let started = Instant::now();
-    let Sourced { loaded, source } = input::load_with_source(&args.file, &args.limits.limits())?;
+    let Sourced { loaded, source } = input::load_with_source(file, &args.limits.limits())?;
     let module = loaded.module;
     seconds.import = started.elapsed().as_secs_f64();
     // Profiles are in terms of the base.
@@ -189,15 +194,15 @@ fn loaded(
 ///
 /// # Errors
 /// If the module lacks the function, or the arguments do not fit its signature.
-fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, CommandFailure> {
-    let Some((name, texts)) = invoke.and_then(<[String]>::split_first) else {
+fn called(module: &Module, words: ProgramWords) -> Result<Call, CommandFailure> {
+    let Some((name, texts)) = &words.invoke else {
         let entry = ["_start", "main"].into_iter().find_map(|name| module.lookup(name));
         let func =
             entry.ok_or_else(|| no_function("the program has no _start; use --invoke", module))?;
         if !module.signature(func).params.is_empty() {
             return Err(CommandFailure::input("main takes arguments; use --invoke main ARG..."));
         }
-        return Ok(Call { func, args: Vec::new(), prints_results: false });
+        return Ok(Call { words, func, args: Vec::new(), prints_results: false });
     };
     let func = module.lookup(name.strip_prefix('@').unwrap_or(name));
     let func = func.ok_or_else(|| no_function(&format!("no function {name:?}"), module))?;
@@ -216,7 +221,7 @@ fn called(module: &Module, invoke: Option<&[String]>) -> Result<Call, CommandFai
         })
     };
     let args = texts.iter().zip(&signature.params).map(literal).collect::<Result<_, _>>()?;
-    Ok(Call { func, args, prints_results: true })
+    Ok(Call { words, func, args, prints_results: true })
 }
 
 /// A failure that lists functions of the module: the exported functions, or without exports, all
@@ -236,53 +241,13 @@ fn no_function(what: &str, module: &Module) -> CommandFailure {
     }
 }
 
-/// The outcome of a run, or the reason why an engine could not continue it.
-type ProgramEnd = Result<Outcome, String>;
+/// The outcome of a run; a failure if an engine could not continue it, or a signal ended it.
+type ProgramEnd = Result<Outcome, CommandFailure>;
 
 /// A run, and its profile if the options request one.
 struct Executed {
     ended: ProgramEnd,
     profile: Option<Profile>,
-}
-
-/// Instantiates the module in the interpreter and calls its start function, then the function of
-/// `call`.
-///
-/// # Errors
-/// If the module cannot be instantiated.
-fn execute(
-    args: &Args,
-    module: &Arc<Module>,
-    sites: &ModuleSites,
-    call: &Call,
-    stats: &mut RunStats,
-) -> Result<Executed, CommandFailure> {
-    let started = Instant::now();
-    let options = Options::default();
-    let program = Program::on_demand(module);
-    let machine = Machine::with_options(&program, args.run_limits.limits(), options);
-    let mut machine =
-        machine.map_err(|e| CommandFailure::input(format!("{}: {e}", args.file.display())))?;
-    let mut host = args.surroundings.host(&args.file, &args.program_args)?;
-    for (func, sites) in sites {
-        if let Some(version) = machine.current(*func) {
-            machine.set_sites(version, Arc::clone(sites));
-        }
-    }
-    if args.profile.is_some() {
-        machine.count();
-    }
-    let mut outcome = Outcome::Returned(Vec::new());
-    if let Some(start) = machine.start_function() {
-        outcome = machine.invoke(start, &[], &mut host, &mut NoObserver);
-    }
-    if outcome.returned().is_some() {
-        outcome = machine.invoke(call.func, &call.args, &mut host, &mut NoObserver);
-    }
-    stats.instructions = Some(args.run_limits.limits().fuel - machine.fuel());
-    stats.seconds.execute = started.elapsed().as_secs_f64();
-    let profile = args.profile.is_some().then(|| Profile::collect(module, &machine));
-    Ok(Executed { ended: Ok(outcome), profile })
 }
 
 /// Prints the results, or turns the outcome into a failure.

@@ -541,8 +541,8 @@ fn a_file_that_cannot_be_written_is_named_before_the_work() {
             &["opt", &path, "-o", out],
             &["check", &path, "-o", out],
             &["explain", &path, "--func", "f", "--point", "entry", "-o", out],
-            &["run", &path, "--profile", out],
-            &["run", &path, &format!("--stats={out}")],
+            &["run", "--profile", out, &path],
+            &["run", &format!("--stats={out}"), &path],
         ] {
             let ended = osier(args).with_status(2);
             let told = format!("osier: cannot write {out}: ");

@@ -82,7 +82,7 @@ fn the_times_of_several_threads_say_what_they_are() {
 
 #[cfg(target_os = "linux")]
 mod interrupted {
-    use crate::harness::{DEADLINE, Running, file, root, scratch};
+    use crate::harness::{DEADLINE, Running, file, osier, root, scratch};
     use std::fs;
     use std::process::{Command, Output, Stdio};
     use std::time::{Duration, Instant};
@@ -240,5 +240,29 @@ mod interrupted {
         );
         let output = interrupted(&["run", &path, "--invoke", "f"], is_osier);
         assert_eq!(output.status.signal(), Some(2));
+    }
+
+    /// A profile of a server, or of a run that takes too long, is that of the run so far.
+    #[test]
+    fn an_interrupted_run_writes_its_profile_and_its_figures() {
+        let folder = scratch();
+        let module = "cli/tests/cli/golden/forever.oir";
+        let profile = folder.path().join("forever.profile").display().to_string();
+        for engine in ["interp", "jit"] {
+            let options = ["run", "--engine", engine, "--stats", "--profile", &profile, module];
+            let output = interrupted(&options, listens);
+            assert_eq!(output.status.code(), Some(130), "{engine} {}", stderr(&output));
+            let told = stderr(&output);
+            let json = told.strip_suffix("osier: interrupted\n").expect("the end of the run");
+            let stats: serde_json::Value = serde_json::from_str(json).expect("figures");
+            assert_eq!(stats["interrupted"], true, "{engine} {stats}");
+            let written = fs::read_to_string(&profile).expect("a profile");
+            assert!(written.starts_with("{\"profile\":1,"), "{engine} {written}");
+            assert_eq!(osier(&["report", "--profile", &profile, module]).status, 0);
+        }
+        let options = ["run", "--engine", "tiered", "--stats", module];
+        let output = interrupted(&options, listens);
+        assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+        assert!(stderr(&output).contains("\"interrupted\": true"), "{}", stderr(&output));
     }
 }

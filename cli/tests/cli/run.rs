@@ -24,7 +24,7 @@ fn assert_kernel_outputs(options: &[&str]) {
         let input = fs::read(corpus("expected").join(format!("{name}.in"))).unwrap_or_default();
         for route in ROUTES {
             let path = kernel(name, route);
-            let args = [&["run", &path], options, &["--", &size]].concat();
+            let args = [&["run"], options, &[&path, "--", &size]].concat();
             let ended = osier_with_input(&args, &input).with_status(0);
             assert_eq!(ended.stdout, output, "{path}");
             assert_eq!(ended.stderr, "", "{path}");
@@ -67,7 +67,7 @@ fn exported_functions_return_the_expected_results() {
         for route in ROUTES {
             for pipeline in ["", "O1"] {
                 let path = kernel(words[0], route);
-                let mut command = vec!["run", &path, "--pipeline", pipeline, "--invoke", words[1]];
+                let mut command = vec!["run", "--pipeline", pipeline, &path, "--invoke", words[1]];
                 command.extend(args.iter().map(String::as_str));
                 let ended = osier(&command).with_status(0);
                 assert_eq!(
@@ -103,17 +103,19 @@ again:
 fn a_program_that_fails_ends_with_status_1_and_names_the_function() {
     let folder = scratch();
     let path = file(&folder, "failing.oir", FAILING);
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &[&str], &str); 4] = [
         (
-            &["--invoke", "divide", "1", "0"],
+            &[],
+            &["divide", "1", "0"],
             "trap division_by_zero in @divide at inst0 (entry:0: %q = sdiv.i32 %a, %b)",
         ),
-        (&["--invoke", "divide", "-2147483648", "-1"], "trap integer_overflow in @divide"),
-        (&["--max-call-depth", "9", "--invoke", "deep", "1"], "stack overflow in @deep"),
-        (&["--fuel", "1000", "--invoke", "forever"], "out of fuel in @forever"),
+        (&[], &["divide", "-2147483648", "-1"], "trap integer_overflow in @divide"),
+        (&["--max-call-depth", "9"], &["deep", "1"], "stack overflow in @deep"),
+        (&["--fuel", "1000"], &["forever"], "out of fuel in @forever"),
     ];
-    for (args, message) in cases {
-        let ended = osier(&[&["run", &path], args].concat()).with_status(1);
+    for (options, call, message) in cases {
+        let args = [&["run"], options, &[&path, "--invoke"], call].concat();
+        let ended = osier(&args).with_status(1);
         assert!(ended.stderr.contains(message), "{}", ended.stderr);
         assert_eq!(ended.stdout, "");
     }
@@ -134,7 +136,7 @@ fn literals_of_every_type_go_in_and_come_out() {
         let path = file(&folder, "same.oir", text);
         for literal in literals {
             for engine in ["interp", "jit", "tiered"] {
-                let ended = osier(&["run", &path, "--engine", engine, "--invoke", "same", literal])
+                let ended = osier(&["run", "--engine", engine, &path, "--invoke", "same", literal])
                     .with_status(0);
                 assert_eq!(ended.stdout, format!("{literal}\n"), "{ty} in {engine}");
             }
@@ -162,14 +164,47 @@ fn arguments_are_read_as_people_write_them() {
     }
 }
 
-/// All behind the first argument of the program is the program's.
+/// Prints the number of bytes of its arguments, its name included, each with a zero behind it.
+const BYTES_OF_ARGUMENTS: &str = r#"(module
+  (import "wasi_snapshot_preview1" "args_sizes_get"
+    (func $sizes (param i32 i32) (result i32)))
+  (memory 1)
+  (func (export "_start")
+    (drop (call $sizes (i32.const 0) (i32.const 4)))
+    (call $exit (i32.load (i32.const 4))))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))))"#;
+
+/// All behind FILE is the program's. An option of the command there is told, since it has no
+/// effect; behind `--` it is not.
 #[test]
 fn arguments_of_the_program_follow_the_file() {
     let with = |arguments: &[&str]| {
         osier(&[&["run", &kernel("sort", "")], arguments].concat()).with_status(0).stdout
     };
     assert_eq!(with(&["20"]), with(&["--", "20"]));
-    assert_eq!(with(&["--engine", "jit", "20", "--pipeline", "none"]), with(&["20"]));
+    let folder = scratch();
+    let path = file(&folder, "bytes.wat", BYTES_OF_ARGUMENTS);
+    let bytes = |arguments: &[&str]| {
+        let ended = osier(&[&["run", &path], arguments].concat());
+        (ended.status as usize - path.len() - 1, ended.stderr)
+    };
+    assert_eq!(bytes(&[]), (0, String::new()));
+    assert_eq!(bytes(&["-x", "--engine", "jit"]), (16, String::new()));
+    assert_eq!(bytes(&["--", "--engine", "jit"]), (13, String::new()));
+    let note = "osier: note: --engine behind FILE goes to the program; options of osier stand \
+                before FILE\n";
+    assert_eq!(bytes(&["--engine", "jit"]), (13, note.to_owned()));
+    assert_eq!(bytes(&["--engine=jit"]), (13, note.to_owned()));
+}
+
+#[test]
+fn a_function_is_named_before_or_behind_the_file() {
+    let sum = "cli/tests/cli/golden/sum.oir";
+    let run = |arguments: &[&str]| osier(&[&["run"], arguments].concat());
+    assert_eq!(run(&["--invoke", "sum", sum, "3", "2"]).with_status(0).stdout, "112\n");
+    assert_eq!(run(&[sum, "--invoke", "sum", "3", "2"]).with_status(0).stdout, "112\n");
+    let twice = run(&["--invoke", "sum", sum, "--invoke", "sum"]).with_status(2);
+    assert_eq!(twice.stderr, "osier: --invoke is given twice\n");
 }
 
 /// A name comes from the module, and a terminal would obey its control characters.
@@ -193,16 +228,18 @@ fn names_with_control_characters_are_quoted() {
 fn wrong_calls_are_bad_usage() {
     let folder = scratch();
     let path = file(&folder, "failing.oir", FAILING);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 4] = [
         (&["--invoke", "divide", "1"], "takes 2 arguments; given: 1"),
         (&["--invoke", "divide", "1", "1.5"], "\"1.5\" is not a valid i32"),
         (&["--invoke", "nothing"], "no function \"nothing\""),
         (&[], "no _start"),
-        (&["--engine", "jit"], "no _start"),
-        (&["--engine", "native"], "invalid value 'native'"),
     ];
     for (args, message) in cases {
         let ended = osier(&[&["run", &path], args].concat()).with_status(2);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+    }
+    for (engine, message) in [("jit", "no _start"), ("native", "invalid value 'native'")] {
+        let ended = osier(&["run", "--engine", engine, &path]).with_status(2);
         assert!(ended.stderr.contains(message), "{}", ended.stderr);
     }
 }
@@ -220,8 +257,8 @@ fn stats_are_written_to_a_file_or_standard_error_for_failed_programs_too() {
     let path = file(&folder, "failing.oir", FAILING);
     let out = folder.path().join("stats.json");
     let to_file = format!("--stats={}", out.display());
-    osier(&["run", &path, &to_file, "--invoke", "divide", "6", "3"]).with_status(0);
-    let ended = osier(&["run", &path, "--stats", "--invoke", "divide", "6", "0"]).with_status(1);
+    osier(&["run", &to_file, &path, "--invoke", "divide", "6", "3"]).with_status(0);
+    let ended = osier(&["run", "--stats", &path, "--invoke", "divide", "6", "0"]).with_status(1);
     let on_stderr = ended.stderr.split("osier:").next().expect("the figures come first");
     for json in [fs::read_to_string(out).expect("it was written"), on_stderr.to_owned()] {
         let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -243,7 +280,7 @@ fn stats_are_written_for_a_program_that_native_code_fails_to_run() {
         "wide.oir",
         format!("func @wide(%a: i32) {{\nentry:\n  osr_exit 0({values})\n}}\n"),
     );
-    let ended = osier(&["run", &path, "--engine", "jit", "--stats", "--invoke", "wide", "1"])
+    let ended = osier(&["run", "--engine", "jit", "--stats", &path, "--invoke", "wide", "1"])
         .with_status(1);
     let (json, message) = ended.stderr.split_once("osier:").expect("the figures come first");
     assert!(message.contains("@wide passes 70000 values at once"), "{message}");
@@ -291,14 +328,15 @@ fn tiered_runs_speculate_and_count_failures() {
     let folder = scratch();
     let path = file(&folder, "changes.oir", CHANGES);
     let profile = folder.path().join("changes.profile").display().to_string();
-    osier(&["run", &path, "--profile", &profile, "--invoke", "main", "5000"]).with_status(0);
+    osier(&["run", "--profile", &profile, &path, "--invoke", "main", "5000"]).with_status(0);
     let stats = folder.path().join("stats.json").display().to_string();
     let speculate = |source: &str, change: &str| {
         let plain = osier(&["run", &path, "--invoke", "main", change]).with_status(0);
         let stats_option = format!("--stats={stats}");
         let options =
-            ["run", &path, "--engine", "tiered", "--hot", "100", source, "--every", &stats_option];
-        let ended = osier(&[&options[..], &["--invoke", "main", change]].concat()).with_status(0);
+            ["run", "--engine", "tiered", "--hot", "100", source, "--every", &stats_option];
+        let call = [&path, "--invoke", "main", change];
+        let ended = osier(&[&options[..], &call[..]].concat()).with_status(0);
         assert_eq!(ended.stdout, plain.stdout, "{source} {change}");
         let json = fs::read_to_string(&stats).expect("it was written");
         let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -314,7 +352,7 @@ fn tiered_runs_speculate_and_count_failures() {
         assert_eq!((&failed["failures"], &failed["given_up"]), (&16.into(), &true.into()));
         assert_eq!(failed["assumption"], "entry:2: %far is 0", "{broken}");
     }
-    let bad = ["run", &path, "--speculate", "--invoke", "main", "1"];
+    let bad = ["run", "--speculate", &path, "--invoke", "main", "1"];
     let refused = osier(&bad).with_status(2);
     assert!(refused.stderr.contains("--speculate requires --engine tiered"), "{}", refused.stderr);
 }
@@ -323,9 +361,9 @@ fn tiered_runs_speculate_and_count_failures() {
 fn stats_include_the_time_of_optimizing_hot_code() {
     let seconds = |engine: &[&str]| {
         let run = [
-            &["run", "cli/tests/cli/golden/sum.oir", "--stats", "--engine"],
+            &["run", "--stats", "--engine"],
             engine,
-            &["--invoke", "sum", "30", "2"],
+            &["cli/tests/cli/golden/sum.oir", "--invoke", "sum", "30", "2"],
         ];
         let ended = osier(&run.concat()).with_status(0);
         let stats: serde_json::Value = serde_json::from_str(&ended.stderr).expect("JSON");
@@ -348,8 +386,8 @@ fn stats_include_the_time_of_optimizing_hot_code() {
 #[test]
 fn tiered_runs_tell_what_they_compile_and_why() {
     let run = |options: &[&str]| {
-        let first = ["run", "cli/tests/cli/golden/sum.oir", "--engine", "tiered", "--hot", "2"];
-        let call = ["--on-the-spot", "--invoke", "sum", "30", "2"];
+        let first = ["run", "--engine", "tiered", "--hot", "2", "--on-the-spot"];
+        let call = ["cli/tests/cli/golden/sum.oir", "--invoke", "sum", "30", "2"];
         osier(&[&first[..], options, &call].concat()).with_status(0).stderr
     };
     let stats: serde_json::Value = serde_json::from_str(&run(&["--stats"])).expect("JSON");
@@ -373,7 +411,7 @@ fn tiered_runs_tell_what_they_compile_and_why() {
     let wanted = ["asks", "begins", "made", "calls", "enters", "run"].map(Some);
     assert_eq!(steps, wanted, "{line}");
     assert!(line.lines().all(|line| line.chars().count() <= 80), "{line}");
-    let refused = osier(&["run", "x.oir", "--trace-tiers"]).with_status(2);
+    let refused = osier(&["run", "--trace-tiers", "x.oir"]).with_status(2);
     assert!(refused.stderr.contains("--trace-tiers requires --engine tiered"));
 }
 

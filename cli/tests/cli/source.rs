@@ -59,7 +59,7 @@ fn a_trap_names_its_line() {
         [&[], &["--engine", "jit"], &["--engine", "tiered"], &["--pipeline", "O3"]];
     for engine in engines {
         let call = ["--invoke", "fill", "5", "-1"];
-        let ended = osier(&[&["run", SPANS], engine, &call[..]].concat()).with_status(1);
+        let ended = osier(&[&["run"], engine, &[SPANS], &call[..]].concat()).with_status(1);
         assert!(ended.stderr.contains(" at spans.c:10:26)"), "{engine:?}: {}", ended.stderr);
     }
 }

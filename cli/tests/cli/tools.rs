@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 fn matmul(options: &[&str], folder: &Path) -> u32 {
     let file = corpus("matmul.wasm");
     let file = file.to_str().expect("a path in UTF-8");
-    let args = [&["run", file], options, &["--", "20"]].concat();
+    let args = [&["run"], options, &[file, "--", "20"]].concat();
     let mut command: Command = command(&args);
     command.current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running::start(&mut command);

@@ -26,7 +26,7 @@ fn run_in_directory(name: &str, engine: &[&str], options: &[&str], args: &[&str]
     let folder = scratch();
     let directory = format!("{}::.", folder.path().display());
     let module = program(&format!("{name}.wasm"));
-    let command = [&["run", &module, "--dir", &directory], engine, options, &["--"], args];
+    let command = [&["run", "--dir", &directory], engine, options, &[&module, "--"], args];
     osier_with_input(&command.concat(), b"abcdef")
 }
 
@@ -72,7 +72,7 @@ fn counted_clocks_and_a_seed_repeat_a_run() {
     let folder = scratch();
     let path = file(&folder, "checksum.wat", CHECKSUM);
     let checksum = |options: &[&str]| {
-        osier(&[&["run", &path], options, &["--invoke", "checksum"]].concat()).with_status(0).stdout
+        osier(&[&["run"], options, &[&path, "--invoke", "checksum"]].concat()).with_status(0).stdout
     };
     let counted = checksum(&["--clock", "counted"]);
     assert_eq!(counted, checksum(&["--clock", "counted", "--seed", "0"]));
@@ -93,7 +93,7 @@ fn the_status_of_a_program_is_that_of_the_command() {
         );
         let path = file(&folder, "exit.wat", text);
         for engine in ENGINES {
-            let ended = osier(&[&["run", &path], engine].concat()).with_status(passed_on);
+            let ended = osier(&[&["run"], engine, &[&path]].concat()).with_status(passed_on);
             assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""), "{status}");
         }
     }
@@ -111,7 +111,7 @@ fn wrong_surroundings_are_bad_usage() {
         (&["--clock", "fast"], "possible values: real, counted"),
     ];
     for (options, message) in cases {
-        let ended = osier(&[&["run", &module], options].concat()).with_status(2);
+        let ended = osier(&[&["run"], options, &[&module]].concat()).with_status(2);
         assert!(ended.stderr.contains(message), "{}", ended.stderr);
     }
 }
@@ -122,7 +122,7 @@ fn a_directory_has_the_name_of_the_host_without_another() {
     fs::write(folder.path().join("notes.txt"), "kept").expect("writable");
     let path = folder.path().to_str().expect("a path in UTF-8");
     // `notes.txt` lies in no directory that the program has.
-    osier(&["run", &program("stdio.wasm"), "--dir", path]).with_status(1);
+    osier(&["run", "--dir", path, &program("stdio.wasm")]).with_status(1);
     let kept = fs::read_to_string(folder.path().join("notes.txt")).expect("it exists");
     assert_eq!(kept, "kept");
 }

@@ -121,7 +121,8 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
     let mut changed: Vec<(usize, &FunctionReport)> =
         report.functions.iter().enumerate().filter(|(_, f)| f.is_changed()).collect();
     // A reader of the page asks first which function loses most.
-    changed.sort_by_key(|(_, f)| std::cmp::Reverse((losses(f), f.base.instructions)));
+    changed
+        .sort_by_key(|(_, f)| (f.of_library, std::cmp::Reverse((losses(f), f.base.instructions))));
     let unchanged = report.totals.functions.unchanged;
     let mut columns = columns();
     columns.retain(|column| report.profile.is_some() || !column.dynamic);
@@ -135,8 +136,12 @@ pub(super) fn table(report: &Report, pipeline: usize) -> Markup {
             p {
                 "A name opens the listings of the function. "
                 @match report.profile.is_some() {
-                    true => "The functions whose points without an entry ran most come first. ",
-                    false => "The functions that lose most points come first. ",
+                    true => "The functions whose points without an entry ran most come first",
+                    false => "The functions that lose most points come first",
+                }
+                @match changed.iter().any(|(_, f)| f.of_library) {
+                    true => ", those of libraries last. ",
+                    false => ". ",
                 }
                 "Shares and costs are those of the level " code { (report.level) } "."
                 @if unchanged > 0 {

@@ -112,8 +112,53 @@ fn distribution(name: &str, spread: Option<&Spread>) -> Markup {
 }
 
 /// Functions by size and share of points with an entry, up. The functions that lose most are named.
+/// If every point has an entry, functions by size and price: all shares would lie on one line.
 pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
     let level = LEVELS.iter().position(|name| *name == report.level).expect("a level");
+    let changed = report.functions.iter().filter(|f| f.is_changed());
+    match changed.clone().all(|f| super::functions::losses(f).1 == 0) {
+        true => prices(changed.collect(), level, pipeline),
+        false => shares(report, level, pipeline),
+    }
+}
+
+/// Functions by size and price: operations and copies of an entry, and the values that it keeps,
+/// the mean of the dearer direction.
+fn prices(functions: Vec<&FunctionReport>, level: usize, pipeline: usize) -> Markup {
+    let mean = |spread: Option<&Spread>| spread.and_then(Spread::mean).unwrap_or(0.0);
+    let of = |figures: &DirectionFigures| {
+        let costs = [&figures.chi, &figures.kept, &figures.kept_args];
+        costs.iter().map(|cost| mean(cost.get(level))).sum::<f64>()
+    };
+    let price = |f: &FunctionReport| of(&f.forward).max(of(&f.backward));
+    let mut functions: Vec<(&FunctionReport, f64)> =
+        functions.into_iter().map(|f| (f, price(f))).collect();
+    functions.sort_by(|a, b| {
+        (a.0.of_library, -a.1).partial_cmp(&(b.0.of_library, -b.1)).expect("means")
+    });
+    let left_out = functions.len().saturating_sub(SHOWN);
+    functions.truncate(SHOWN);
+    let dear = functions.iter().take(NAMED).filter(|(_, price)| *price > 0.0).count();
+    if dear == 0 {
+        return html! {};
+    }
+    let most = functions.iter().map(|(_, price)| *price).fold(0.0, f64::max);
+    let axis = Axis { name: "price", range: (0.0, most * 1.1), unit: "for an entry" };
+    html! {
+        section aria-label="Functions by size" {
+            h2 { "Functions by size, and price of an entry" }
+            p {
+                "Every point has an entry. Its price is the number of operations and copies, and of "
+                "values and arguments that are kept for it: the mean of a function, in its dearer "
+                "direction. Every point is a link."
+            }
+            (scatter(&functions, dear, pipeline, &axis))
+            @if left_out > 0 { p { (left_out) " functions that cost least are left out." } }
+        }
+    }
+}
+
+fn shares(report: &Report, level: usize, pipeline: usize) -> Markup {
     let share = |f: &FunctionReport| {
         let both = [f.forward.share(level), f.backward.share(level)];
         both.into_iter().flatten().reduce(f64::min)
@@ -130,6 +175,10 @@ pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
     if functions.is_empty() {
         return html! {};
     }
+    let lowest = functions.iter().map(|(_, share)| *share).fold(100.0, f64::min);
+    let bottom = (((lowest - 5.0) / 10.0).floor() * 10.0).clamp(0.0, 90.0);
+    let range = (bottom, 100.0 + (100.0 - bottom) * 0.04);
+    let axis = Axis { name: "%", range, unit: "%" };
     let losing: Vec<&FunctionReport> = functions
         .iter()
         .map(|(f, _)| *f)
@@ -140,7 +189,7 @@ pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
         section aria-label="Functions by size" {
             h2 { "Functions by size, and share of points with an entry" }
             p { "The share is the lower one of the two directions. Every point is a link." }
-            (scatter(&functions, losing.len(), pipeline))
+            (scatter(&functions, losing.len(), pipeline, &axis))
             @if left_out > 0 { p { (left_out) " functions that lose least are left out." } }
             @if !losing.is_empty() {
                 p { "Largest losses: " @for (n, f) in losing.iter().enumerate() {
@@ -153,32 +202,43 @@ pub(super) fn sizes(report: &Report, pipeline: usize) -> Markup {
     }
 }
 
+/// The axis that shows a figure of functions.
+struct Axis {
+    name: &'static str,
+    range: (f64, f64),
+    /// The words behind a figure.
+    unit: &'static str,
+}
+
 /// The plot. The first functions are named.
-fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) -> Markup {
+fn scatter(
+    functions: &[(&FunctionReport, f64)],
+    named: usize,
+    pipeline: usize,
+    axis: &Axis,
+) -> Markup {
     let size = |f: &FunctionReport| f.base.instructions.max(1) as f64;
     let largest = functions.iter().map(|(f, _)| size(f)).fold(10.0, f64::max);
-    let lowest = functions.iter().map(|(_, share)| *share).fold(100.0, f64::min);
-    let bottom = (((lowest - 5.0) / 10.0).floor() * 10.0).clamp(0.0, 90.0);
     let mut places = Vec::new();
     let axes = themed(860, 320, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(10)
             .x_label_area_size(44)
             .y_label_area_size(56)
-            .build_cartesian_2d(
-                (1.0..largest * 1.3).log_scale(),
-                bottom..100.0 + (100.0 - bottom) * 0.04,
-            )?;
+            .build_cartesian_2d((1.0..largest * 1.3).log_scale(), axis.range.0..axis.range.1)?;
         chart
             .configure_mesh()
             .max_light_lines(1)
             .bold_line_style(GRID)
             .axis_style(GRID)
             .x_desc("instructions of the base")
-            .y_desc("%")
+            .y_desc(axis.name)
             .y_labels(6)
             .x_label_formatter(&|n| format!("{n:.0}"))
-            .y_label_formatter(&|n| format!("{n:.0}"))
+            .y_label_formatter(&|n| match axis.range.1 - axis.range.0 < 6.0 {
+                true => format!("{n:.1}"),
+                false => format!("{n:.0}"),
+            })
             .label_style(("sans-serif", TEXT_SIZE).into_font().color(&TEXT))
             .axis_desc_style(("sans-serif", TEXT_SIZE).into_font().color(&TEXT))
             .draw()?;
@@ -191,9 +251,9 @@ fn scatter(functions: &[(&FunctionReport, f64)], named: usize, pipeline: usize) 
     html! {
         figure.wide {
             (PreEscaped(axes))
-            @for (n, ((f, share), (x, y))) in functions.iter().zip(&places).enumerate().rev() {
+            @for (n, ((f, figure), (x, y))) in functions.iter().zip(&places).enumerate().rev() {
                 a href=(address(&f.name, pipeline)) tabindex="-1" {
-                    @let figures = format!(": {} instructions, {share:.1} %", f.base.instructions);
+                    @let figures = format!(": {} instructions, {figure:.1} {}", f.base.instructions, axis.unit);
                     title { (shown_name(&f.name)) (figures) }
                     circle.f cx=(x) cy=(y) r="4" {}
                     @if named.contains(&n) {

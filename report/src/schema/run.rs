@@ -5,6 +5,8 @@
 pub struct RunStats {
     /// [`super::SCHEMA`].
     pub schema: u32,
+    /// Whether Ctrl-C or SIGTERM ended the run. The figures are those up to that moment.
+    pub interrupted: bool,
     /// The compiled pieces of code, in order. `null` if the interpreter ran the program.
     pub compiled: Option<Vec<CompiledCode>>,
     /// The transitions made. `null` if the interpreter ran the program.

@@ -7,7 +7,7 @@ use super::native::{self, ChildWatch};
 use super::smith::Smith;
 use super::sources::{CorpusPrograms, Generated};
 use super::{Args, FuzzEngine, SourceKind};
-use crate::cmd::failure::{CommandFailure, tell};
+use crate::cmd::failure::{CommandFailure, tell_progress};
 use crate::cmd::interrupt::CtrlC;
 use fuzz::{
     AddUp, BatchWatch, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, Figures,
@@ -347,7 +347,8 @@ fn run(
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.elapsed() >= TELL_EVERY {
             *last = Instant::now();
-            tell(&format!("{} programs, {} transitions", figures.programs, figures.transitions()));
+            let (programs, transitions) = (figures.programs, figures.transitions());
+            tell_progress(&format!("{programs} programs, {transitions} transitions"));
         }
     };
     match args.engine {

@@ -7,7 +7,7 @@
 use super::campaigns::{CampaignResult, CampaignSources, CampaignStop, judged_natively};
 use super::native::ChildWatch;
 use super::{Args, FuzzEngine, SourceKind, apart, native};
-use crate::cmd::failure::tell;
+use crate::cmd::failure::tell_progress;
 use fuzz::{
     Case, CaseEvent, CaseSource, Drawn, FailedCase, FindingKey, FindingRecord, FuzzFailure,
     FuzzFinding, GuiltyRewrite, RECORD_SCHEMA, SavedCase, judge,
@@ -202,7 +202,7 @@ impl FailureRetrial<'_> {
 
     /// The smallest case with the finding that the budget allows, and its finding.
     fn small(self, case: &Case, finding: FuzzFinding, key: &str) -> (Case, FuzzFinding) {
-        tell(&format!("reducing the program of {key}"));
+        tell_progress(&format!("reducing the program of {key}"));
         let (case, oracle) = (case.clone(), finding.oracle);
         let best = Arc::new(Mutex::new(BestCase { case: case.clone(), finding, tried: 0 }));
         let (engine, told) = (self.args.engine, Arc::clone(&best));
@@ -226,7 +226,7 @@ impl FailureRetrial<'_> {
         let looks = {
             let (is_over, best) = (Arc::clone(self.is_over), Arc::clone(&best));
             move || {
-                tell_progress(&last, &best);
+                tell_best(&last, &best);
                 is_over()
             }
         };
@@ -250,13 +250,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn tell_progress(last: &Mutex<Instant>, best: &Mutex<BestCase>) {
+fn tell_best(last: &Mutex<Instant>, best: &Mutex<BestCase>) {
     let mut last = locked(last);
     if last.elapsed() >= TELL_EVERY {
         *last = Instant::now();
         let best = locked(best);
         let lines = ir::text::print_module(&best.case.module).to_string().lines().count();
-        tell(&format!("reducing: {lines} lines after {} attempts", best.tried));
+        tell_progress(&format!("reducing: {lines} lines after {} attempts", best.tried));
     }
 }
 

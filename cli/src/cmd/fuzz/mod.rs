@@ -11,7 +11,7 @@ mod replay;
 mod smith;
 mod sources;
 
-use super::failure::{CommandFailure, tell};
+use super::failure::{CommandFailure, tell, tell_progress};
 use super::format::json;
 use super::interrupt::CtrlC;
 use super::jobs::Jobs;
@@ -432,7 +432,7 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
 /// on standard output, which goldens compare.
 fn tell_speed(report: &FuzzReport) {
     let speed = report.transitions as f64 / report.seconds.max(1e-9);
-    tell(&format!(
+    tell_progress(&format!(
         "{} transitions in {:.2} seconds, {speed:.0} a second with {} threads",
         report.transitions, report.seconds, report.jobs
     ));

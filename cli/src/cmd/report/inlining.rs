@@ -2,7 +2,7 @@
 
 use super::minimum::{self, MeasuredShares};
 use super::{Args, ReportClock, names, program, times, times_text};
-use crate::cmd::failure::{CommandFailure, tell};
+use crate::cmd::failure::{CommandFailure, tell_progress};
 use crate::cmd::input::Loaded;
 use crate::cmd::jobs::each_function;
 use crate::cmd::stopwatch::Stopwatch;
@@ -48,7 +48,7 @@ pub(super) fn report(
         };
         report.sum();
         report.time.elapsed = clock.elapsed();
-        tell(&times_text(&report.time));
+        tell_progress(&times_text(&report.time));
         let below = minimum::compare(&args.min, [MeasuredShares::of_inlining(&report)]);
         let tables = report::inlining_tables(&report);
         args.write(&report, &tables, report.interrupted, &below.lines)?;

@@ -6,7 +6,7 @@ mod inlining;
 mod minimum;
 mod speculation;
 
-use super::failure::{CommandFailure, tell};
+use super::failure::{CommandFailure, tell, tell_progress};
 use super::format::json;
 use super::input::{self, Loaded, Source, Sourced};
 use super::jobs::{Jobs, each_function};
@@ -499,7 +499,7 @@ fn tell_times(report: &Report, has_others: bool) {
         true => format!("{}: ", report::pipeline_name(&report.pipeline)),
         false => String::new(),
     };
-    tell(&format!("{name}{}", times_text(&report.time)));
+    tell_progress(&format!("{name}{}", times_text(&report.time)));
 }
 
 /// The times in words.

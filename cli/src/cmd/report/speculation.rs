@@ -1,7 +1,7 @@
 //! `osier report --speculate`.
 
 use super::{Args, ReportClock, names, program};
-use crate::cmd::failure::{CommandFailure, tell};
+use crate::cmd::failure::{CommandFailure, tell_progress};
 use crate::cmd::input::Loaded;
 use crate::cmd::jobs::each_function;
 use crate::cmd::stopwatch::Stopwatch;
@@ -61,7 +61,7 @@ pub(super) fn report(
         };
         report.sum();
         report.time.elapsed = clock.elapsed();
-        tell(&format!("{:.2} s in all", report.time.elapsed));
+        tell_progress(&format!("{:.2} s in all", report.time.elapsed));
         args.write(&report, &report::speculation_tables(&report), report.interrupted, &[])
     })
 }

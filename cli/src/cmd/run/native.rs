@@ -1,13 +1,14 @@
 //! `osier run --engine jit` and `--engine tiered`: runs a program in native code and collects
 //! figures about its compilation and transitions.
 
+use super::interrupts::SignalWatch;
 use super::speculation::{self, AssumptionRecord};
 use super::tiers::{self, TierRecord};
 use super::tools::Tools;
 use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
-use interp::{Options, Outcome};
+use interp::{Host, Options, Outcome};
 use ir::{Func, Module};
 use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
@@ -139,7 +140,7 @@ fn run(
 ) -> Result<Executed, CommandFailure> {
     let started = Instant::now();
     let tools = args.tools.open()?;
-    let mut vm = instance(args, module, &tools)?;
+    let mut vm = instance(args, call, module, &tools)?;
     let record = CompileRecord {
         code: Vec::new(),
         optimizing: Stopwatch::new(),
@@ -161,23 +162,13 @@ fn run(
             vm.set_tiering(Box::new(eager));
         }
     }
-    let mut host = args.surroundings.host(&args.file, &args.program_args)?;
-    let mut outcome = Ok(Outcome::Returned(Vec::new()));
-    let functions = module
-        .start
-        .into_iter()
-        .map(|start| (start, [].as_slice()))
-        .chain([(call.func, &*call.args)]);
-    // The start function runs first. The call follows only if it returned.
-    for (func, args) in functions {
-        if !matches!(&outcome, Ok(Outcome::Returned(_))) {
-            break;
-        }
-        outcome = match engine {
-            RunEngine::Jit => osier::tiers::invoke(&mut vm, func, args, &mut host),
-            RunEngine::Interp | RunEngine::Tiered => vm.invoke(func, args, &mut host),
-        };
-    }
+    let mut host = args.surroundings.host(&call.words)?;
+    let signals = match args.interruption() {
+        Interruption::Signal => Some(SignalWatch::start(vm.interrupt())?),
+        _ => None,
+    };
+    let outcome = invoke(&mut vm, engine, call, &mut host);
+    signals.into_iter().for_each(SignalWatch::end);
     stats.seconds.execute = started.elapsed().as_secs_f64();
     let profile = args.profile.is_some().then(|| native_profile(module, &vm));
     let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,7 +195,27 @@ fn run(
     stats.speculation =
         args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
     tools.finish()?;
-    Ok(Executed { ended: outcome.map_err(|error: RunError| error.to_string()), profile })
+    Ok(Executed { ended: outcome.map_err(CommandFailure::of_run), profile })
+}
+
+/// Runs the start function, then the call if that returned.
+fn invoke(
+    vm: &mut Vm,
+    engine: RunEngine,
+    call: &Call,
+    host: &mut dyn Host,
+) -> Result<Outcome, RunError> {
+    let mut run = |vm: &mut Vm, func, args: &[u64]| match engine {
+        RunEngine::Jit => osier::tiers::invoke(vm, func, args, host),
+        RunEngine::Interp | RunEngine::Tiered => vm.invoke(func, args, host),
+    };
+    if let Some(start) = vm.module().start {
+        let outcome = run(vm, start, &[])?;
+        if !matches!(outcome, Outcome::Returned(_)) {
+            return Ok(outcome);
+        }
+    }
+    run(vm, call.func, &call.args)
 }
 
 /// The policy that the options select.
@@ -240,10 +251,14 @@ fn waits(args: &Args) -> bool {
 ///
 /// # Errors
 /// If the module cannot be instantiated, or the address space does not suffice for its memories.
-fn instance(args: &Args, module: &Arc<Module>, tools: &Tools) -> Result<Vm, CommandFailure> {
+fn instance(
+    args: &Args,
+    call: &Call,
+    module: &Arc<Module>,
+    tools: &Tools,
+) -> Result<Vm, CommandFailure> {
     let limits = args.run_limits.limits();
-    let interruption =
-        if limits.fuel == u64::MAX { Interruption::Never } else { Interruption::Fuel };
+    let interruption = args.interruption();
     let nans = args.nans.map_or_else(Nans::default, Nans::from);
     let options = Options::default();
     let made = |bounds| {
@@ -253,7 +268,9 @@ fn instance(args: &Args, module: &Arc<Module>, tools: &Tools) -> Result<Vm, Comm
         match Vm::new(&engine, module, limits, options) {
             Err(VmError::NoAddressSpace { .. }) if bounds == Bounds::Guarded => Ok(None),
             Ok(vm) => Ok(Some(vm)),
-            Err(error) => Err(CommandFailure::input(format!("{}: {error}", args.file.display()))),
+            Err(error) => {
+                Err(CommandFailure::input(format!("{}: {error}", call.words.file.display())))
+            }
         }
     };
     match made(Bounds::Guarded)? {

@@ -1,10 +1,11 @@
 //! The surroundings of a program that `osier run` runs: directories, environment, clocks, random
 //! bytes, and the standard streams of this process.
 
+use super::words::ProgramWords;
 use crate::cmd::failure::CommandFailure;
 use clap::ValueEnum;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use system::MachineClocks;
 use wasm::wasi::{Process, Wasi};
@@ -57,13 +58,9 @@ impl HostOptions {
     ///
     /// # Errors
     /// If a directory cannot be opened.
-    pub(super) fn host(
-        &self,
-        file: &Path,
-        args: &[String],
-    ) -> Result<Wasi<'static>, CommandFailure> {
-        let name = file.display().to_string();
-        let args = std::iter::once(name).chain(args.iter().cloned()).collect();
+    pub(super) fn host(&self, words: &ProgramWords) -> Result<Wasi<'static>, CommandFailure> {
+        let name = words.file.display().to_string();
+        let args = std::iter::once(name).chain(words.args.iter().cloned()).collect();
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
         let terminals = [stdin.is_terminal(), stdout.is_terminal(), stderr.is_terminal()];
         let mut process = Process::new(args).with_seed(self.seed).with_terminals(terminals);

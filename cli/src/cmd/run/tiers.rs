@@ -96,7 +96,8 @@ impl TierRecord {
         }
         let RunTiering { pauses, paused, longest_pause, .. } = self.figures;
         print(&format!(
-            "the run waited {pauses} times, {:.2} ms in all, {:.2} ms at most, at {:.2} ms",
+            "the run waited {pauses} {}, {:.2} ms in all, {:.2} ms at most, at {:.2} ms",
+            if pauses == 1 { "time" } else { "times" },
             paused * 1e3,
             longest_pause * 1e3,
             self.longest_at * 1e3
@@ -104,7 +105,8 @@ impl TierRecord {
         let is_waiting = |order: &&TierOrder| order.begun.is_none() && order.dropped.is_none();
         let waiting = self.figures.orders.iter().filter(is_waiting).count();
         if waiting > 0 {
-            print(&format!("{waiting} orders were waiting for the compiler at the end"));
+            let orders = if waiting == 1 { "order was" } else { "orders were" };
+            print(&format!("{waiting} {orders} waiting for the compiler at the end"));
         }
     }
 }

@@ -89,7 +89,12 @@ function column(view, side) {
     blocks.at(-1).lines.push(at);
     if (at >= 0) view.blockOf[side][at] = blocks.length - 1;
   }
-  for (const { made, lines } of blocks) made.style.setProperty('--lines', lines.length);
+  for (const { made, lines } of blocks) {
+    made.style.setProperty('--lines', lines.length);
+    // A narrow window shows no gaps. Without their height, blocks that are laid out later would push
+    // the selected line out of sight.
+    made.style.setProperty('--own', lines.filter((at) => at >= 0).length);
+  }
   const first = view.versions[side].lines.findIndex((line) => line.place !== undefined);
   if (first >= 0) lineElement(view, side, first, list).tabIndex = 0;
   return list;

@@ -63,22 +63,30 @@ function figuresOf(figures) {
   ];
 }
 
-/** The points without an entry by reason and action to blame, each with a link to the first. */
+/** The points without an entry by reason and pass to blame, each with links to the first point and
+ * its action. One line for each action would be a hundred lines for one reason in an unrolled loop. */
 function causesOf(made) {
   const { view } = made;
   const text = view.strings;
+  const passes = new Map(view.log.map((action) => [action.stamp, action.pass]));
   const causes = new Map();
   view.versions.forEach((version, side) => version.lines.forEach((line) => {
     if (line.level !== NONE) return;
-    const key = `${side} ${line.why.text} ${line.why.blame}`;
-    if (!causes.has(key)) causes.set(key, { side, line, count: 0 });
-    causes.get(key).count += 1;
+    const key = `${side} ${line.why.text} ${passes.get(line.why.blame)}`;
+    if (!causes.has(key)) causes.set(key, { side, line, count: 0, actions: new Set() });
+    const cause = causes.get(key);
+    cause.count += 1;
+    cause.actions.add(line.why.blame);
   }));
-  const items = Array.from(causes.values(), ({ side, line, count }) => element('li', {},
+  const blame = (action, others) => {
+    if (action === undefined) return ['no action can be named'];
+    const more = others === 0 ? '' : ` and ${plural(others, 'other action', 'other actions')} of this pass`;
+    return ['blame ', ...actionLink(made, action, false), more];
+  };
+  const items = Array.from(causes.values(), ({ side, line, count, actions }) => element('li', {},
     `${plural(count, 'point', 'points')} of the ${NAMES[side]}, first `,
     element('a', { href: pointAddress(made, side, text[line.place]) }, text[line.place]),
-    `: ${text[line.why.text]}; `,
-    ...(line.why.blame === undefined ? ['no action can be named'] : ['blame ', ...actionLink(made, line.why.blame, false)])));
+    `: ${text[line.why.text]}; `, ...blame(line.why.blame, actions.size - 1)));
   if (items.length === 0) return [];
   return [element('h3', {}, 'Points without an entry'), element('ul', {}, items)];
 }

@@ -57,7 +57,8 @@ function showRows(overview) {
   }
   overview.querySelector('.filtered').textContent = wanted === '' ? '' : `${fitting} of ${rows.length} functions`;
   more.hidden = fitting <= most;
-  more.textContent = `Show all ${fitting}: ${fitting - most} more`;
+  // Without more rows, the button is hidden, but a search of the page would find its text.
+  more.textContent = more.hidden ? '' : `Show all ${fitting}: ${fitting - most} more`;
 }
 
 /** Sorts by a column. Numbers begin with the largest; a second press turns the order around. */
