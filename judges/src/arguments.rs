@@ -219,7 +219,7 @@ impl EnginesArguments {
     }
 }
 
-/// ExecEngine that runs the program
+/// The engine that runs the program
 #[cfg(feature = "native")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 #[value(rename_all = "lowercase")]

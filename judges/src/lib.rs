@@ -24,7 +24,7 @@ pub mod smith;
 pub mod speed;
 
 #[cfg(feature = "native")]
-pub use arguments::{CallArguments, EnginesArguments, ExecArguments, NativeArguments};
+pub use arguments::{CallArguments, EnginesArguments, ExecArguments, ExecEngine, NativeArguments};
 pub use arguments::{
     CorpusArguments, JudgeArguments, JudgeCommand, SmithArguments, SpeedArguments, TableFormat,
 };

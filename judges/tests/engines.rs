@@ -2,15 +2,14 @@
 #![cfg(feature = "native")]
 
 use clap::{Parser, ValueEnum};
-use osier_judges::exec::{self, ExecEngine};
-use osier_judges::{Comparison, JudgeArguments, engines};
+use osier_judges::{ExecEngine, JudgeArguments, JudgeCommand, engines, exec};
 use std::path::{Path, PathBuf};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus")
 }
 
-fn parsed(line: &[&str]) -> Comparison {
+fn parsed(line: &[&str]) -> JudgeCommand {
     JudgeArguments::try_parse_from([&["osier-judges"], line].concat()).expect("a command").command
 }
 
@@ -18,7 +17,7 @@ fn executed(engine: ExecEngine, file: &Path, rest: &[&str]) -> Result<String, St
     let engine = engine.to_possible_value().expect("a name");
     let file = file.display().to_string();
     let line = [&["exec", "--engine", engine.get_name(), &file], rest].concat();
-    let Comparison::Exec(arguments) = parsed(&line) else { panic!("another command") };
+    let JudgeCommand::Exec(arguments) = parsed(&line) else { panic!("another command") };
     let mut out = Vec::new();
     let ended = exec::run(&arguments, &mut out)?;
     assert!(ended, "the program exits with 0");
@@ -60,7 +59,7 @@ fn reported(rest: &[&str]) -> Result<(bool, String), String> {
     let kernels = corpus().display().to_string();
     // Nothing starts the command osier here; any file does.
     let line = [&["engines", "--osier", &kernels, "--kernels", &kernels], rest].concat();
-    let Comparison::Engines(arguments) = parsed(&line) else { panic!("another command") };
+    let JudgeCommand::Engines(arguments) = parsed(&line) else { panic!("another command") };
     let mut out = Vec::new();
     let alike = engines::run(&arguments, &mut out)?;
     Ok((alike, String::from_utf8(out).expect("text")))

@@ -277,8 +277,8 @@ impl Measuring<'_> {
                 (command, CALLS_LIMIT)
             }
         };
-        let input =
-            self.arguments.corpus().input(block.subject.module().0).map(File::open).transpose();
+        let (module, _) = block.subject.module();
+        let input = self.arguments.corpus().input(module).map(File::open).transpose();
         let input = input.map_err(|error| format!("input of {module}: {error}"))?;
         run_well(command, input.as_ref(), limit)
     }
