@@ -489,3 +489,63 @@ fn states_that_do_not_fit_a_function_are_refused() {
     let found = inlined(&module, main, &plan).map(|_| ());
     assert_eq!(found, Err(NotInlined::States { func: main, error }));
 }
+
+/// The argument of an inlined function is assumed, and the exit could land in front of the call, where
+/// the caller has no state.
+const GUESSED: &str = "
+memory @mem 1
+func @triple(%x: i64) -> i64 {
+entry:
+  %three = const.i64 3
+  %r = mul.i64 %x, %three
+  return %r
+}
+func @main(%p: i32, %n: i64) -> i64 {
+entry:
+  %a = load.i64 @mem[%p]
+  store.i64 @mem[%p + 8], %a
+  %r = call @triple(%n)
+  %s = add.i64 %r, %a
+  return %s
+}
+";
+
+/// An interpreter cannot continue at a point without a state: such an assumption is given up, and
+/// the version links.
+#[test]
+fn an_exit_in_front_of_an_inlined_call_lands_at_a_state() {
+    let module = parsed(GUESSED);
+    let func = |name: &str| module.func_named(name).expect("the text has it");
+    let body = |func: Func| module.body(func).expect("a body");
+    let (main, triple) = (func("main"), func("triple"));
+    let first = |func: Func| Point::before(body(func).first_inst(body(func).entry()));
+    let call = body(main).all_insts().find(|inst| body(main).inst(*inst).opcode == Opcode::Call);
+    let behind = body(main).next_inst(call.expect("a call")).expect("a next");
+    let named = |func: Func| body(func).arguments().iter().enumerate();
+    let state = |func: Func, pc: u32| {
+        let locals = named(func).map(|(slot, value)| local(slot as u32, *value)).collect();
+        FrameState::new(func.as_u32(), pc, locals)
+    };
+    let (mut of_main, mut of_triple) = (FrameStates::new(), FrameStates::new());
+    of_main.set(first(main), state(main, 0));
+    of_main.set(Point::before(behind), state(main, 2));
+    of_triple.set(first(triple), state(triple, 0));
+    let states = BTreeMap::from([(main, Arc::new(of_main)), (triple, Arc::new(of_triple))]);
+    let guess = Assumption::is(first(triple), body(triple).arguments()[0], 7);
+    let plan = InlinePlan { policy: ALL, ..InlinePlan::o3() }
+        .with_states(states.clone())
+        .assuming(BTreeMap::from([(triple, vec![guess])]));
+    let made = inlined(&module, main, &plan).expect("the call is inlined");
+    let assumed = &made.assumptions;
+    assert_eq!(assumed.exits.len() + assumed.dropped.len(), 1, "{assumed:?}");
+    let engine = Engine::new(Config::default()).expect("native code runs here");
+    let version = made.tree.function(made.optimized);
+    let spec = VersionSpec::leaving(version, |_| Some(&*made.down)).expect("exits have entries");
+    let spec = spec.with_sites(Arc::new(made.copies.sites()));
+    let code = engine.version(&module, main, version, spec).expect("compiled");
+    let mut vm =
+        Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
+    let hand = |_: &_| Action::Hand(Arc::new(made.down.clone()), Arc::new(states.clone()));
+    let actions = code.points().iter().map(hand).collect();
+    assert_eq!(vm.install(&code, actions), Ok(()));
+}

@@ -13,6 +13,7 @@
 use crate::live::{ExtraUses, LiveTable};
 use crate::tree::Version;
 use cranelift_entity::SecondaryMap;
+use ir::dom::DomTree;
 use ir::edit::{ActionKind, ActionLog, InlinedBody};
 use ir::{FrameStates, Func, Function, Imm, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,6 +143,9 @@ pub(crate) struct LinkedUses<'c> {
     pub(crate) live: Vec<Option<Arc<LiveTable>>>,
     /// The version where frames of the first instance land.
     pub(crate) landing: &'c Function,
+    /// The original, and its dominators.
+    pub(crate) original: &'c Function,
+    pub(crate) dominators: DomTree,
 }
 
 /// For each value, the corresponding value in a copy or in an original.
@@ -190,13 +194,19 @@ impl LinkedUses<'_> {
         grown
     }
 
-    /// Adds the values that entries from the copy require, at the originals of their points.
+    /// Adds the values that entries from the copy require, at the originals of their points. Where
+    /// inlined code never returns, more dominates in the copy than in the original. So an entry may
+    /// require a value that the original does not have at the point on every path. No entry into
+    /// the original can provide it, and the entry is skipped
+    /// (`code_that_never_returns_leaves_values_of_one_arm_alone`).
     fn add_entered(&self, ahead: &Mapping, live: &LiveTable, uses: &mut ExtraUses) -> bool {
         let mut grew = false;
         for (point, entry) in ahead.entries() {
-            if let Some((0, at)) = self.places.get(&point.inst()) {
-                let values = entry.requires.iter().filter_map(|name| self.own[*name]);
-                grew |= add_unlive(values, Point::before(*at), live, uses);
+            let Some((0, at)) = self.places.get(&point.inst()) else { continue };
+            let at = Point::before(*at);
+            let values = || entry.requires.iter().filter_map(|name| self.own[*name]);
+            if values().all(|v| self.dominators.available_at(self.original, v, at)) {
+                grew |= add_unlive(values(), at, live, uses);
             }
         }
         grew

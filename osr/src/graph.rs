@@ -527,6 +527,8 @@ fn linked<'c>(
         callees,
         live: callees.iter().zip(states).map(live).collect(),
         landing: tree.function(landing),
+        original: tree.function(before),
+        dominators: DomTree::new(tree.function(before), &Cfg::new(tree.function(before))),
     }
 }
 

@@ -87,7 +87,8 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    pub(crate) fn new(reason: Reason) -> Obstacle {
+    /// An obstacle of which nothing else is known.
+    pub fn new(reason: Reason) -> Obstacle {
         Obstacle { reason, value: None, inst: None, blame: None }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::parsed;
 use crate::certified::retry::SHIFTS;
-use ir::{Func, Function, Module, Opcode};
+use ir::{Func, Function, Module, Opcode, Point};
 use osier::driver::{NoObserver, Retry};
 use osier::exchange::{self, WrittenCopy, recheck_copy};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, LeftOut, inline};
@@ -152,5 +152,57 @@ fn a_file_names_the_rewrites_left_out_around_the_inlining() {
             .collect();
         let error = judged(&without).expect_err("other versions");
         assert!(error.what.contains("another version"), "{error}");
+    }
+}
+
+/// A function that never returns is inlined in one arm: behind it, the value of the other arm has
+/// taken the place of the parameter, which the version before the inlining cannot provide
+/// (a solver for linear programs lost most entries of a function).
+#[test]
+fn code_that_never_returns_leaves_values_of_one_arm_alone() {
+    let module = parsed(
+        "
+memory @m 1
+import func @out \"env\" \"out\" (i32)
+func @die(%a: i32) -> () {
+e:
+  trap unreachable
+}
+func @f(%v0: i32, %v1: i32) -> i32 {
+b0:
+  %v10 = load.i32 @m[%v0 + 20]
+  %v11 = const.i32 1
+  %v12 = sub.i32 %v10, %v11
+  br_if %v1, b1, b2
+b1:
+  call @die(%v12)
+  jump b3(%v12)
+b2:
+  %v26 = eqz.i32 %v12
+  jump b3(%v26)
+b3(%v27: i32):
+  %v29 = load.i32 @m[%v0 + 4]
+  call @out(%v27)
+  br_if %v29, b8, b9
+b8:
+  %v40 = const.i32 52
+  call @die(%v40)
+  jump b9
+b9:
+  %t = sub.i32 %v27, %v29
+  return %t
+}
+",
+    );
+    let func = module.func_named("f").expect("the text has it");
+    let plan = InlinePlan::o3();
+    let landings = CalleeLandings::new(&module, &plan);
+    let made = inline(&module, func, &plan, &landings, &mut NoObserver).expect("calls are inlined");
+    let checked = made.all_checked();
+    assert_eq!((checked.all_dropped(), checked.refuted), (0, 0), "{checked:?}");
+    let f = module.body(func).expect("a body");
+    let block = |at: usize| f.blocks().nth(at).expect("a block");
+    for at in [0, 2] {
+        assert!(made.up.has_entry(Point::before(f.first_inst(block(at)))), "block {at}");
     }
 }

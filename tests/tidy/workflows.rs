@@ -43,8 +43,8 @@ fn workflows_run_the_script_and_nothing_else() {
     report(runs, findings);
 }
 
-/// The function `step` of `.ci/run` ends with the first command that fails, also in a function, in a
-/// loop and in front of a pipe.
+/// The function `step` of `.ci/run` ends with the first command that fails, also in a function, in
+/// a loop and in front of a pipe.
 #[test]
 fn a_step_fails_with_any_of_its_commands() {
     let script = text(".ci/run");
@@ -52,14 +52,17 @@ fn a_step_fails_with_any_of_its_commands() {
     let end = start + script[start..].find("\n}\n").expect("its end") + 3;
     let run = |body: &str| {
         let step = &script[start..end];
-        let program = format!("set -euo pipefail; log=$(mktemp)\n{step}\nf() {{ {body}\n}}\nstep it f");
+        let program =
+            format!("set -euo pipefail; log=$(mktemp)\n{step}\nf() {{ {body}\n}}\nstep it f");
         let bash = std::process::Command::new("bash").args(["-c", &program]).output();
         bash.expect("bash runs").status.code()
     };
     for good in ["true", "false || true; echo good", "! false"] {
         assert_eq!(run(good), Some(0), "{good}");
     }
-    for bad in ["false; true", "for x in 1 2; do [ $x = 2 ]; done; true", "false | cat; true", "! true"] {
+    for bad in
+        ["false; true", "for x in 1 2; do [ $x = 2 ]; done; true", "false | cat; true", "! true"]
+    {
         assert_eq!(run(bad), Some(1), "{bad}");
     }
 }

@@ -8,6 +8,7 @@ use check::FrameRefusal;
 use check::verdict::{Check, Verdict};
 use ir::Point;
 use osr::Obstacle;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use transition::Refusal;
@@ -86,6 +87,13 @@ impl FromIterator<Missing> for MissingPoints {
 }
 
 impl MissingPoints {
+    /// Gives these points of the list another reason. Cost: linear in the list.
+    pub(crate) fn replace(&mut self, points: &BTreeSet<Point>, why: Why) {
+        for missing in self.0.iter_mut().filter(|missing| points.contains(&missing.point)) {
+            missing.why = why;
+        }
+    }
+
     /// The points for which synthesis found no entry, and the points whose entry the checker did
     /// not accept, with its verdicts. Cost: a sort.
     pub fn new(

@@ -9,8 +9,9 @@ use crate::driver::{
 use crate::speculate::{self, MadeExit, MissingExit};
 use check::{Checked, CheckedComposition, Copies, FrameRefusal};
 use ir::{FrameStates, Function, Inst, Module, Point};
-use osr::{CopyLink, Level, Version, VersionGraph, VersionTree};
+use osr::{CopyLink, Level, Obstacle, Reason, Version, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
+use transition::frames::{FramePlace, Landing};
 use transition::mapping::Mapping;
 use transition::{Demand, Pair};
 
@@ -95,13 +96,15 @@ impl<'t> InliningWays<'t> {
         let asked = VersionPoints::from([(VersionTree::BASE, landed)]);
         let proved = prove_graph_at(module, &mut self.graph, &asked, observer);
         observer.begin(Some(Step::Check));
-        let (up, down) = self.across(copies, &proved, landings);
+        let (up, mut down) = self.across(copies, &proved, landings);
+        let without_state = self.drop_without_state(module, &mut down.mapping);
         observer.begin(None);
         let ends = [VersionTree::BASE, self.behind[1]];
         let unreachable = ends.map(|end| proved.unreachable.get(&end).cloned().unwrap_or_default());
         let points = [0, 1].map(|end: usize| self.reachable(ends[end], &unreachable[end]));
         let into = missing(&points[0], &up, &proved.mappings[self.before[0]], Why::Refused);
-        let out = missing(&points[1], &down, &proved.mappings[self.after[1]], Why::Frames);
+        let mut out = missing(&points[1], &down, &proved.mappings[self.after[1]], Why::Frames);
+        out.replace(&without_state, Why::Obstacle(Obstacle::new(Reason::NoLanding)));
         let events = self.events(copies);
         let without_exit = self.without_exit(exits, &down.mapping, &out, &proved.mappings);
         let step = |edge: usize| proved.mappings[edge].clone();
@@ -117,6 +120,33 @@ impl<'t> InliningWays<'t> {
             counts: proved.counts,
             without_exit,
         }
+    }
+
+    /// Drops the entries with a landing at which the frame states of its function have none, and
+    /// returns their points. An interpreter could not continue there, so the assumption of such an
+    /// exit is given up (`an_exit_in_front_of_an_inlined_call_lands_at_a_state`).
+    fn drop_without_state(&self, module: &Module, down: &mut Checked<Mapping>) -> BTreeSet<Point> {
+        let has_state = |landing: Landing<'_>| {
+            let Some(states) = self.row.states.get(&landing.func) else { return true };
+            let at = match landing.at {
+                FramePlace::Before(point) => Some(point),
+                FramePlace::Within(call) => {
+                    let base = module.body(landing.func);
+                    base.and_then(|base| base.next_inst(call)).map(Point::before)
+                }
+            };
+            at.is_some_and(|at| states.get(at).is_some())
+        };
+        let mut dropped = BTreeSet::new();
+        let (func, target) = (self.row.func, down.target());
+        down.retain(|point, entry| {
+            let keeps = entry.landings(func, target).all(has_state);
+            if !keeps {
+                dropped.insert(point);
+            }
+            keeps
+        });
+        dropped
     }
 
     /// The entries into the optimized version, and the entries out of the version.

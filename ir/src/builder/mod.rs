@@ -210,8 +210,9 @@ impl FunctionBuilder {
     ///
     /// # Panics
     /// When there is no current block, or it has a terminator.
+    #[track_caller]
     pub fn insert(&mut self, spec: InstSpec) -> Inst {
-        let block = self.current().expect("the builder is in an open block");
+        let block = self.current().expect("no block is open: a terminator has ended it");
         let inst = self.function.family.new_inst();
         let results = spec.result_types.iter().map(|_| self.function.family.new_value()).collect();
         let InstSpec { opcode, ty, imm, args, result_types, targets } = spec;
@@ -319,8 +320,9 @@ impl FunctionBuilder {
     ///
     /// # Panics
     /// When there is no open current block, or the types differ.
+    #[track_caller]
     pub fn def_var(&mut self, variable: Variable, value: Value) {
-        let block = self.current().expect("the builder is in an open block");
+        let block = self.current().expect("no block is open: a terminator has ended it");
         let (ty, expected) = (self.function.value_type(value), self.variables.types[variable]);
         assert!(ty == expected, "{variable} is of type {expected}, {value} is of type {ty}");
         self.variables.set(variable, block, value);
@@ -332,8 +334,9 @@ impl FunctionBuilder {
     ///
     /// # Panics
     /// When there is no current block, or it has a terminator.
+    #[track_caller]
     pub fn use_var(&mut self, variable: Variable) -> Value {
-        let block = self.current().expect("the builder is in an open block");
+        let block = self.current().expect("no block is open: a terminator has ended it");
         if let Some(value) = self.variables.current(variable, block) {
             return value;
         }
