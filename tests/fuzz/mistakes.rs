@@ -11,6 +11,7 @@ use ir::{Function, Opcode};
 use osr::Edge;
 use passes::registry::StaticPass;
 use std::collections::BTreeMap;
+use verify::state_oracle::Report as StateReport;
 
 /// A wrong pass: it swaps the operands of the first subtraction of each function.
 struct TurnsSubtractions;
@@ -212,14 +213,16 @@ fn a_failure_is_printed_as_a_test_that_runs() {
 /// The findings of one mistake in different programs have few keys, and each names the rewrite.
 #[test]
 fn findings_of_one_mistake_are_merged_by_their_key() {
-    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::Lockstep));
+    let fails = |case: &Case| Some(judge(case).oracle() == Some(FuzzOracle::State));
     let mut keys = BTreeMap::new();
     for seed in 0..60 {
-        let options = CampaignOptions { inputs: 4, size: 60, ..CampaignOptions::default() };
+        let certificates = false;
+        let options =
+            CampaignOptions { inputs: 4, size: 60, certificates, ..CampaignOptions::default() };
         let mut case = options.generated(seed);
         case.steps[0].insert(0, &TURNS_SUBTRACTIONS);
         let judged = judge(&case);
-        if judged.oracle() != Some(FuzzOracle::Lockstep) {
+        if judged.oracle() != Some(FuzzOracle::State) {
             continue;
         }
         let rewrite = guilty(&case, &fails);
@@ -227,8 +230,8 @@ fn findings_of_one_mistake_are_merged_by_their_key() {
         keys.entry(key.to_string()).or_insert_with(Vec::new).push(seed);
     }
     let programs: usize = keys.values().map(Vec::len).sum();
-    assert!(programs >= 12 && keys.len() * 3 <= programs, "{keys:#?}");
-    let start = "lockstep-turns_subtractions-wrong-";
+    assert!(programs >= 10 && keys.len() * 2 <= programs, "{keys:#?}");
+    let start = "state-turns_subtractions-wrong-";
     assert!(keys.keys().all(|key| key.starts_with(start)), "{keys:#?}");
 }
 
@@ -243,8 +246,11 @@ fn a_saved_case_is_judged_like_the_case() {
         assert_eq!(SavedCase::of(&again), Some(saved), "seed {seed}");
         let [before, after] = [&case, &again].map(|case| judge_with(case, Some(off_by_one)));
         assert_eq!(before.oracle(), after.oracle(), "seed {seed}");
-        let [before, after] = [&case, &again].map(|case| judge(case).figures);
-        assert_eq!(before.transitions(), after.transitions(), "seed {seed}");
+        // Ids are dense in the text, and samples of transitions depend on them; runs do not.
+        let [before, after] = [&case, &again].map(|case| judge(case).figures.state);
+        let of = |state: &StateReport| [state.runs, state.trapped, state.exhausted];
+        assert_eq!(of(&before), of(&after), "seed {seed}");
+        assert!(before.runs > 0, "seed {seed}");
     }
     let mut case = options.generated(0);
     case.steps[0].insert(0, &TURNS_SUBTRACTIONS);

@@ -148,3 +148,6 @@ impl CaseSource for SavedProgram {
         Drawn::Case(Box::new(self.0.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests;
