@@ -6,6 +6,7 @@ use super::failure::CommandFailure;
 use super::output::Output;
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::collections::BTreeSet;
 
 /// The version of the package, and the commit that the build was made of, if it is known.
 pub(super) const VERSION: &str = env!("OSIER_VERSION");
@@ -51,7 +52,12 @@ pub(super) fn suggesting(mut error: clap::Error) -> clap::Error {
     let mut words = std::env::args().skip(1);
     let used = words.find_map(|word| command.find_subcommand(word)).unwrap_or(&command);
     let names = used.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned);
-    if let Some(name) = osier::explain::alike(names.collect(), &wanted).into_iter().next() {
+    let names: Vec<String> = names.collect();
+    // Of short names, those with letters in another order are alike to people alone.
+    let letters = |name: &str| -> BTreeSet<char> { name.chars().collect() };
+    let turned = names.iter().find(|name| letters(name) == letters(&wanted)).cloned();
+    let alike = || osier::explain::alike(names, &wanted).into_iter().next();
+    if let Some(name) = turned.or_else(alike) {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
         error.remove(ContextKind::Suggested);
     }
