@@ -12,5 +12,6 @@ mod report;
 mod report_options;
 mod run;
 mod source;
+mod start;
 mod tools;
 mod wasi;
