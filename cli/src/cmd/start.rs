@@ -2,11 +2,11 @@
 //! the options that a misspelled one resembles.
 
 use super::Cli;
-use super::failure::CommandFailure;
-use super::output::Output;
+use super::failure::{BAD_USAGE, print};
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::collections::BTreeSet;
+use std::process::ExitCode;
 
 /// The version of the package, and the commit that the build was made of, if it is known.
 pub(super) const VERSION: &str = env!("OSIER_VERSION");
@@ -24,15 +24,13 @@ Moves running calls between versions of a function, and proves each move.
   osier fuzz                                judges random programs
 
 FILE is a WebAssembly module (.wasm, .wat) or a module in the text form (.oir). `osier help` lists
-the commands, and `osier COMMAND --help` the options of each.
-";
+the commands, and `osier COMMAND --help` the options of each.";
 
-/// Prints the screen.
-///
-/// # Errors
-/// If standard output cannot be written.
-pub(super) fn screen() -> Result<(), CommandFailure> {
-    Output::Stdout.write(&format!("osier {VERSION}\n{SCREEN}"))
+/// Prints the screen to standard error, and returns the status of bad usage: a script that forgets
+/// the command must not succeed.
+pub(super) fn screen() -> ExitCode {
+    print(&format!("osier {VERSION}\n{SCREEN}"));
+    ExitCode::from(BAD_USAGE)
 }
 
 /// An error of clap about an unknown option, with the option that it resembles. clap compares

@@ -8,13 +8,14 @@ const COMMANDS: [&str; 8] =
 
 #[test]
 fn osier_alone_prints_a_screen_that_names_its_version_and_commands() {
-    let ended = osier(&[]).with_status(0);
+    // The command is missing, so a script that forgets it fails.
+    let screen = osier(&[]).with_status(2).stderr;
     let version = osier(&["--version"]).with_status(0).stdout;
-    assert!(ended.stdout.starts_with(&version), "{}", ended.stdout);
+    assert!(screen.starts_with(&version), "{screen}");
     for command in &COMMANDS[..6] {
-        assert!(ended.stdout.contains(&format!("  osier {command} ")), "{command}");
+        assert!(screen.contains(&format!("  osier {command} ")), "{command}");
     }
-    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100));
+    assert!(screen.lines().all(|line| line.chars().count() <= 100));
     // The tests run in a repository, as a rule, but also in an archive of the sources.
     let version = version.trim_end().strip_prefix("osier ").expect("the name comes first");
     let (package, commit) = version.split_once(" (").unwrap_or((version, "0)"));
