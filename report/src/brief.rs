@@ -11,10 +11,13 @@ use super::rows::{
 use super::section::{LABEL, Section, Term, fitted};
 use super::summary::counted;
 use super::totals::by_size;
-use crate::schema::{Causes, DirectionFigures, FunctionReport, Report, Spread};
+use crate::schema::{Causes, DirectionFigures, FunctionReport, LEVELS, Report, Spread};
 use crate::table::{TextTable, grouped};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+/// The index of the level `live`.
+const LIVE: usize = 1;
 
 /// The most causes that the text lists.
 const CAUSES: usize = 4;
@@ -79,13 +82,26 @@ fn costs(report: &Report) -> TextTable {
     table
 }
 
+/// Whether every point has an entry at the level of the report, but not at `live`. Causes and
+/// functions are then those of `live`: a table of full shares tells nothing, and entries of higher
+/// levels cost kept values.
+fn costs_at_live(report: &Report) -> bool {
+    let sums = sums(report).map(|(_, sum)| sum);
+    sums.iter().all(|sum| sum.causes.total() == 0)
+        && sums.iter().any(|sum| sum.live_causes.total() > 0)
+}
+
 /// The most frequent causes of points without an entry: reason and pass to blame.
 fn causes(report: &Report) -> TextTable {
     let sums = sums(report).map(|(_, sum)| sum);
-    let mut gaps = GapTable::new(sums);
-    gaps.headings(&format!("points without entry, {}", report.level));
+    let at_live = costs_at_live(report);
+    let (mut gaps, level) = match at_live {
+        true => (GapTable::at_live(sums), LEVELS[LIVE]),
+        false => (GapTable::new(sums), report.level.as_str()),
+    };
+    gaps.headings(&format!("points without entry, {level}"));
     let mut points: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for (reason, passes) in sums.iter().flat_map(|sum| &sum.causes.infeasible_by_pass) {
+    for (reason, passes) in sums.iter().flat_map(|s| &causes_at(s, at_live).infeasible_by_pass) {
         for (pass, count) in passes {
             *points.entry((reason, pass)).or_default() += count;
         }
@@ -106,14 +122,20 @@ fn causes(report: &Report) -> TextTable {
     gaps.table
 }
 
+fn causes_at(figures: &DirectionFigures, live: bool) -> &Causes {
+    if live { &figures.live_causes } else { &figures.causes }
+}
+
 /// The functions with the most points without an entry. If every point has one, the largest
 /// functions. Functions of libraries come last.
 fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();
+    let at_live = costs_at_live(report);
+    let level = if at_live { LIVE } else { level(report) };
     let missing = |function: &FunctionReport| -> u64 {
         let sides = [&function.forward, &function.backward];
-        sides.iter().map(|side| side.causes.total()).sum()
+        sides.iter().map(|side| causes_at(side, at_live).total()).sum()
     };
     let mut lacking: Vec<&FunctionReport> =
         changed.iter().copied().filter(|function| missing(function) > 0).collect();
@@ -124,7 +146,7 @@ fn functions(report: &Report) -> TextTable {
             ("most without entry", lacking)
         }
     };
-    function_table(report, title, &functions).whole_with("--format html")
+    function_table(report, level, title, &functions).whole_with("--format html")
 }
 
 /// Figures that need no table.

@@ -57,7 +57,7 @@ use ir::edit::ActionLog;
 use ir::{Block, Function, Module, Point};
 use osr::Level;
 use profile::FunctionProfile;
-use tally::{Gap, Tally};
+use tally::{CausesOf, Gap, Tally};
 
 /// The index of a level in [`LEVELS`].
 pub(crate) fn place(level: Level) -> usize {
@@ -109,8 +109,14 @@ pub fn weighed_function_report(
     let [before, after] = [None, Some(&derived.log)].map(|log| weights(profile?, base, log));
     let mut tallies = [Tally::new(base, before), Tally::new(&derived.function, after)];
     for (of, made) in &proved.levels {
+        // At `live`, points lack entries where all have one at higher levels.
+        let causes = match *of {
+            of if of == level => Some(CausesOf::Report),
+            Level::Live => Some(CausesOf::Live),
+            _ => None,
+        };
         for (tally, mapping) in tallies.iter_mut().zip(made.iter()) {
-            take(tally, place(*of), mapping, (*of == level).then_some(history));
+            take(tally, place(*of), mapping, causes.map(|of| (of, history)));
         }
     }
     let [forward, backward] = tallies.map(Tally::finish);
@@ -161,9 +167,14 @@ pub fn function_page(
 }
 
 /// Adds the mapping of one level. With a history, also adds the reasons of points without an entry.
-fn take(tally: &mut Tally<'_>, place: usize, made: &ProvedMapping, history: Option<History<'_>>) {
+fn take(
+    tally: &mut Tally<'_>,
+    place: usize,
+    made: &ProvedMapping,
+    history: Option<(CausesOf, History<'_>)>,
+) {
     tally.take_level(place, made);
-    let Some(history) = history else { return };
+    let Some((of, history)) = history else { return };
     let rejected = |point: Point, verdict: Verdict| {
         let action = history.of_rejected(point, &verdict)?;
         Some(history.log.actions()[action].origin().pass())
@@ -175,7 +186,7 @@ fn take(tally: &mut Tally<'_>, place: usize, made: &ProvedMapping, history: Opti
         };
         Gap { point: *point, reason: why.name(), pass: pass.unwrap_or(UNBLAMED) }
     });
-    tally.take_gaps(gaps);
+    tally.take_gaps(of, gaps);
 }
 
 /// The name in place of a pass where no action can be named.

@@ -61,6 +61,12 @@ impl<'a> GapTable<'a> {
         GapTable { table: TextTable::new(LABEL, &widths), columns }
     }
 
+    /// The table of points without an entry at `live`, in a report of another level.
+    pub(super) fn at_live(sums: [&'a DirectionFigures; 2]) -> GapTable<'a> {
+        let columns = sums.map(|sum| (&sum.live_causes, false)).to_vec();
+        GapTable { table: TextTable::new(LABEL, &[14, 14]), columns }
+    }
+
     pub(super) fn headings(&mut self, title: &str) {
         if self.columns.len() > 2 {
             self.table.spans(&[(2, "base to opt"), (2, "opt to base")]);
@@ -92,13 +98,15 @@ pub(super) fn level(report: &Report) -> usize {
     LEVELS.iter().position(|name| *name == report.level).expect("the level of a report is one")
 }
 
-/// A table of functions: sizes, shares, shares of visits where there is a profile, and steps.
+/// A table of functions: sizes, shares, shares of visits where there is a profile, and steps, at a
+/// level.
 pub(super) fn function_table(
     report: &Report,
+    level: usize,
     title: &str,
     functions: &[&FunctionReport],
 ) -> TextTable {
-    let (level, title) = (level(report), format!("{title}, {}", report.level));
+    let title = format!("{title}, {}", LEVELS[level]);
     let dynamic = report.profile.is_some();
     let mut table = if dynamic {
         let mut table = TextTable::new(LABEL - 4, &[7, 7, 7, 7, 6, 7, 7, 6]);

@@ -368,6 +368,9 @@ pub struct DirectionFigures {
     /// of the report's level.
     #[serde(flatten)]
     pub causes: Causes,
+    /// The same at the level `live`, in a report of another level that has figures of `live`.
+    #[serde(skip_deserializing)]
+    pub live_causes: Causes,
     /// The figures with each point counted as often as it ran; `null` without a profile.
     pub dynamic: Option<DynamicFigures>,
 }
@@ -415,6 +418,7 @@ impl DirectionFigures {
         self.kept.merge(&other.kept, Spread::merge);
         self.kept_args.merge(&other.kept_args, Spread::merge);
         self.causes.merge(&other.causes);
+        self.live_causes.merge(&other.live_causes);
         if let Some(dynamic) = &other.dynamic {
             self.dynamic.get_or_insert_default().merge(dynamic);
         }

@@ -38,6 +38,15 @@ pub(super) struct Gap {
     pub(super) pass: &'static str,
 }
 
+/// The level whose causes are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum CausesOf {
+    /// The level of the report.
+    Report,
+    /// `live`, in a report of another level.
+    Live,
+}
+
 /// The figures of one direction so far. A tally holds costs, not entries, so that the caller can
 /// drop the mappings of each level. The mappings of a large program at all levels do not fit in
 /// memory together.
@@ -94,9 +103,13 @@ impl<'a> Tally<'a> {
 
     /// Counts the points without an entry at the last level, by reason and by pass to blame. A
     /// point with an entry of a lower level is left out.
-    pub(super) fn take_gaps(&mut self, gaps: impl Iterator<Item = Gap>) {
+    pub(super) fn take_gaps(&mut self, of: CausesOf, gaps: impl Iterator<Item = Gap>) {
         for Gap { point, reason, pass } in gaps {
             if self.used.contains_key(&point) {
+                continue;
+            }
+            if of == CausesOf::Live {
+                self.figures.live_causes.add(reason, pass, 1);
                 continue;
             }
             self.figures.causes.add(reason, pass, 1);

@@ -2,8 +2,8 @@
 
 use super::published::{self, Published, PublishedShare};
 use super::rows::{
-    AS_OFTEN, GapTable, blamed, change, decimal, directions, function_table, level_table, levels,
-    percent, whole,
+    AS_OFTEN, GapTable, blamed, change, decimal, directions, function_table, level, level_table,
+    levels, percent, whole,
 };
 use super::section::{self, LABEL, Section, TextOptions, WIDTH, ended, joined};
 use super::totals::by_size;
@@ -303,7 +303,7 @@ fn functions(report: &Report) -> TextTable {
         report.functions.iter().filter(|f| f.is_changed()).collect();
     let ordered = by_size(&changed);
     let shown = &ordered[..ordered.len().min(MOST_FUNCTIONS)];
-    let table = function_table(report, "largest functions", shown);
+    let table = function_table(report, level(report), "largest functions", shown);
     table.cut("--format html", ordered.len() - shown.len())
 }
 

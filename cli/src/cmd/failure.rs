@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// after SIGTERM: the partial results were written in both cases.
 pub(super) const INTERRUPTED: u8 = 130;
 
+/// The exit status of wrong usage or input, which clap has, too.
+pub(super) const BAD_USAGE: u8 = 2;
+
 /// The reason why a command failed.
 #[derive(Debug)]
 pub(super) enum CommandFailure {
@@ -66,7 +69,7 @@ impl CommandFailure {
             CommandFailure::Program(message) => (message, 1),
             #[cfg(feature = "run")]
             CommandFailure::Exited(status) => return ExitCode::from(status),
-            CommandFailure::Input(message) => (message, 2),
+            CommandFailure::Input(message) => (message, BAD_USAGE),
             #[cfg(feature = "native")]
             CommandFailure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             CommandFailure::ClosedOutput => return ExitCode::SUCCESS,

@@ -50,17 +50,17 @@ pub(super) fn completions(args: &CompletionArgs) -> Result<(), CommandFailure> {
 pub(super) fn man(args: &ManArgs) -> Result<(), CommandFailure> {
     let mut osier = Cli::command();
     osier.build();
-    let page = match &args.command {
-        None => osier,
-        Some(name) => named(&osier, name)?,
+    let (page, title) = match &args.command {
+        None => (osier, "osier".to_owned()),
+        Some(name) => (named(&osier, name)?, format!("osier-{name}")),
     };
     let mut text = Vec::new();
-    let rendered = clap_mangen::Man::new(page).render(&mut text);
+    let rendered = clap_mangen::Man::new(page).title(title).render(&mut text);
     rendered.map_err(|error| CommandFailure::writing("the page", &error))?;
     write(text)
 }
 
-/// The command of a page. Its title is `osier-run`, the name that clap shows.
+/// The command of a page.
 fn named(osier: &Command, name: &str) -> Result<Command, CommandFailure> {
     let found = osier.find_subcommand(name).cloned();
     found.ok_or_else(|| {

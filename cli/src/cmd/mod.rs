@@ -48,7 +48,7 @@ use std::process::ExitCode;
 #[command(name = "osier", version = start::VERSION, after_help = AFTER_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Write no progress and no times to standard error; failures and notes stay
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 990)]
     quiet: bool,
     #[command(subcommand)]
     command: Option<Subcommands>,
@@ -107,7 +107,7 @@ impl Cli {
     pub(crate) fn run(self) -> ExitCode {
         failure::set_quiet(self.quiet);
         let Some(command) = self.command else {
-            return start::screen().map_or_else(|failure| failure.tell(), |()| ExitCode::SUCCESS);
+            return start::screen();
         };
         let outcome = match command {
             #[cfg(feature = "run")]

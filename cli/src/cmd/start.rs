@@ -2,10 +2,11 @@
 //! the options that a misspelled one resembles.
 
 use super::Cli;
-use super::failure::CommandFailure;
-use super::output::Output;
+use super::failure::{BAD_USAGE, print};
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
 
 /// The version of the package, and the commit that the build was made of, if it is known.
 pub(super) const VERSION: &str = env!("OSIER_VERSION");
@@ -23,15 +24,13 @@ Moves running calls between versions of a function, and proves each move.
   osier fuzz                                judges random programs
 
 FILE is a WebAssembly module (.wasm, .wat) or a module in the text form (.oir). `osier help` lists
-the commands, and `osier COMMAND --help` the options of each.
-";
+the commands, and `osier COMMAND --help` the options of each.";
 
-/// Prints the screen.
-///
-/// # Errors
-/// If standard output cannot be written.
-pub(super) fn screen() -> Result<(), CommandFailure> {
-    Output::Stdout.write(&format!("osier {VERSION}\n{SCREEN}"))
+/// Prints the screen to standard error, and returns the status of bad usage: a script that forgets
+/// the command must not succeed.
+pub(super) fn screen() -> ExitCode {
+    print(&format!("osier {VERSION}\n{SCREEN}"));
+    ExitCode::from(BAD_USAGE)
 }
 
 /// An error of clap about an unknown option, with the option that it resembles. clap compares
@@ -51,7 +50,12 @@ pub(super) fn suggesting(mut error: clap::Error) -> clap::Error {
     let mut words = std::env::args().skip(1);
     let used = words.find_map(|word| command.find_subcommand(word)).unwrap_or(&command);
     let names = used.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned);
-    if let Some(name) = osier::explain::alike(names.collect(), &wanted).into_iter().next() {
+    let names: Vec<String> = names.collect();
+    // Of short names, those with letters in another order are alike to people alone.
+    let letters = |name: &str| -> BTreeSet<char> { name.chars().collect() };
+    let turned = names.iter().find(|name| letters(name) == letters(&wanted)).cloned();
+    let alike = || osier::explain::alike(names, &wanted).into_iter().next();
+    if let Some(name) = turned.or_else(alike) {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
         error.remove(ContextKind::Suggested);
     }

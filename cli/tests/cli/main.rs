@@ -14,5 +14,6 @@ mod report;
 mod report_options;
 mod run;
 mod source;
+mod start;
 mod tools;
 mod wasi;

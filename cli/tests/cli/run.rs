@@ -168,11 +168,11 @@ fn arguments_are_read_as_people_write_them() {
 const BYTES_OF_ARGUMENTS: &str = r#"(module
   (import "wasi_snapshot_preview1" "args_sizes_get"
     (func $sizes (param i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (memory 1)
   (func (export "_start")
     (drop (call $sizes (i32.const 0) (i32.const 4)))
-    (call $exit (i32.load (i32.const 4))))
-  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32))))"#;
+    (call $exit (i32.load (i32.const 4)))))"#;
 
 /// All behind FILE is the program's. An option of the command there is told, since it has no
 /// effect; behind `--` it is not.

@@ -63,7 +63,7 @@ fn a_jitdump_that_cannot_be_made_is_an_error() {
     let file = file.to_str().expect("a path in UTF-8");
     let osier = env!("CARGO_BIN_EXE_osier");
     let script =
-        format!("rmdir {0}; {osier} run {file} --engine jit --perf jitdump", gone.display());
+        format!("rmdir {0}; {osier} run --engine jit --perf jitdump {file}", gone.display());
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).current_dir(&gone).stdout(Stdio::piped()).stderr(Stdio::piped());
     let ended = output(&mut shell);

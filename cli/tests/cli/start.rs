@@ -1,0 +1,90 @@
+//! What a new user sees first: the screen, the version, completions, pages of `man`, and answers to
+//! misspelled options.
+
+use crate::harness::osier;
+
+const COMMANDS: [&str; 8] =
+    ["run", "opt", "report", "explain", "fuzz", "check", "completions", "man"];
+
+#[test]
+fn osier_alone_prints_a_screen_that_names_its_version_and_commands() {
+    // The command is missing, so a script that forgets it fails.
+    let screen = osier(&[]).with_status(2).stderr;
+    let version = osier(&["--version"]).with_status(0).stdout;
+    assert!(screen.starts_with(&version), "{screen}");
+    for command in &COMMANDS[..6] {
+        assert!(screen.contains(&format!("  osier {command} ")), "{command}");
+    }
+    assert!(screen.lines().all(|line| line.chars().count() <= 100));
+    // The tests run in a repository, as a rule, but also in an archive of the sources.
+    let version = version.trim_end().strip_prefix("osier ").expect("the name comes first");
+    let (package, commit) = version.split_once(" (").unwrap_or((version, "0)"));
+    assert_eq!(package, env!("CARGO_PKG_VERSION"));
+    let commit = commit.strip_suffix(')').expect("brackets");
+    assert!(commit.chars().all(|c| c.is_ascii_hexdigit()), "{commit}");
+}
+
+#[test]
+fn completions_and_pages_know_every_command() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let text = osier(&["completions", shell]).with_status(0).stdout;
+        assert!(COMMANDS.iter().all(|command| text.contains(command)), "{shell}");
+        assert!(text.contains("blame-check"), "{shell} knows options");
+    }
+    let page = osier(&["man"]).with_status(0).stdout;
+    assert!(page.contains(".TH osier 1"), "{page}");
+    for command in COMMANDS {
+        let page = osier(&["man", command]).with_status(0).stdout;
+        assert!(page.contains(&format!(".TH osier-{command} 1")), "{page}");
+    }
+    let unknown = osier(&["man", "rum"]).with_status(2).stderr;
+    assert!(unknown.starts_with("osier: no command \"rum\" (commands: run, opt,"), "{unknown}");
+}
+
+#[test]
+fn a_misspelled_option_is_answered_with_the_right_one() {
+    for (words, right) in [
+        (&["run", "--dri", "x.wasm"][..], "--dir"),
+        (&["report", "--pipline", "O1", "x.wasm"], "--pipeline"),
+        (&["report", "--blamecheck", "x.wasm"], "--blame-check"),
+    ] {
+        let told = osier(words).with_status(2).stderr;
+        assert!(told.contains(&format!("a similar argument exists: '{right}'")), "{told}");
+        assert!(!told.contains("as a value"), "{told}");
+    }
+}
+
+#[test]
+fn a_quiet_command_writes_results_alone() {
+    let module = "tests/corpus/matmul.wasm";
+    for command in ["report", "check"] {
+        let told = osier(&[command, module]).with_status(0);
+        let quiet = osier(&["--quiet", command, module]).with_status(0);
+        assert!(!told.stderr.is_empty());
+        assert_eq!((quiet.stderr.as_str(), &quiet.stdout), ("", &told.stdout));
+    }
+    let missing = osier(&["report", "-q", "no/such/file.wasm"]).with_status(2);
+    assert!(missing.stderr.contains("cannot read"), "{}", missing.stderr);
+}
+
+/// The graph of both versions: each block once, boxes for loops, entries in both directions.
+#[test]
+fn a_graph_has_the_blocks_loops_and_entries_of_both_versions() {
+    let graph = |file: &str, func: &str| {
+        osier(&["opt", file, "--func", func, "--emit", "dot"]).with_status(0).stdout
+    };
+    let text = graph("docs/examples/window.oir", "window");
+    assert!(text.starts_with("digraph \"window\" {\n") && text.ends_with("}\n"), "{text}");
+    assert_eq!(text.matches(" {\n").count(), text.matches("}\n").count(), "{text}");
+    for part in [
+        "subgraph \"cluster base\" {",
+        "subgraph \"cluster optimized\" {",
+        "label=\"loop head\"",
+        "\"base head\" -> \"optimized head\" [style=dashed, color=blue",
+        "\"optimized head\" -> \"base head\" [style=dashed, color=red",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let inlined = ["opt", "docs/examples/called.oir", "--pipeline", "O3", "--emit", "dot"];
+    assert!(osier(&inlined).with_status(2).stderr.contains("no pipeline with inline"));
+}
