@@ -73,6 +73,72 @@ fn a_share_that_is_too_low_fails_the_action() {
     assert!(ended.stdout.contains("% of the points have an entry, "), "{ended:#?}");
 }
 
+/// Bash reads 08 as a wrong octal number, and 010 as 8: the fuzzer was skipped, or repeated the work
+/// of another shard.
+#[test]
+fn numbers_of_the_action_are_decimal() {
+    let folder = scratch();
+    file(&folder, "app.wasm", program(1));
+    for (shard, seed, expected) in [("08", "1", "8000000000001"), ("010", "09", "10000000000009")] {
+        let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_COMMAND", "echo")];
+        let numbers = [("OSIER_SHARD", shard), ("OSIER_SEED", seed), ("OSIER_FUZZ_SECONDS", "09")];
+        let ended = action(folder.path(), &[&variables[..], &numbers].concat()).with_status(0);
+        assert!(ended.stdout.contains("fuzz --corpus app.wasm --time 9 "), "{ended:#?}");
+        assert!(ended.stdout.contains(&format!(" --seed {expected} ")), "{ended:#?}");
+    }
+}
+
+/// A path with blanks, two paths that differ in one sign, and one module with two lists of
+/// arguments: each module has a report of its own, and none is compared with another.
+#[test]
+fn each_module_has_its_own_report() {
+    let folder = scratch();
+    fs::create_dir(folder.path().join("a")).expect("a new folder");
+    for name in ["a/b.wasm", "a_b.wasm", "my app.wasm"] {
+        file(&folder, name, program(name.len()));
+    }
+    let modules = "a/b.wasm\na_b.wasm\t1\na_b.wasm 2\nmy app.wasm\na";
+    let variables = [("OSIER_MODULES", modules), ("OSIER_FUZZ_SECONDS", "0")];
+    let first = action(folder.path(), &variables).with_status(0);
+    assert!(!first.stdout.contains(" since "), "{first:#?}");
+    let reports = || -> Vec<String> {
+        let entries = fs::read_dir(folder.path().join("osier-results/reports")).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    };
+    let starts = ["a_b.wasm-", "a_b.wasm.json", "my_app.wasm-"];
+    let names = reports();
+    assert_eq!(names.len(), starts.len(), "{names:?}");
+    assert!(names.iter().zip(starts).all(|(name, start)| name.starts_with(start)), "{names:?}");
+    // Without a change, each agrees with its own.
+    let second = action(folder.path(), &variables).with_status(0);
+    assert_eq!(second.stdout.matches("No point lost or gained an entry").count(), 3, "{second:#?}");
+    assert_eq!(reports(), names);
+}
+
+/// The comment says why it has no comparison, and a file that is no record stops nothing.
+#[test]
+fn files_of_other_versions_are_named() {
+    let folder = scratch();
+    file(&folder, "app.wasm", program(1));
+    let results = folder.path().join("osier-results");
+    for name in ["reports", "findings/shard1"] {
+        fs::create_dir_all(results.join(name)).expect("a new folder");
+    }
+    fs::write(results.join("reports/app.wasm.json"), "{}").expect("a file");
+    fs::write(results.join("findings/shard1/x.json"), "{}").expect("a file");
+    let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_FUZZ_SECONDS", "2")];
+    let ended = action(folder.path(), &variables).with_status(0);
+    assert!(ended.stdout.contains("\nNo comparison with the older report:\n\n    osier: "), "{ended:#?}");
+    assert!(!ended.stdout.contains("judged again"), "those of other folders: {ended:#?}");
+    fs::write(results.join("findings/x.json"), "{}").expect("a file");
+    let ended = action(folder.path(), &variables).with_status(1);
+    assert!(ended.stdout.contains("### Osier fuzz: 1 finding judged again: 1 not judged"));
+    assert!(ended.stdout.contains("### Osier fuzz: no findings\n"), "it goes on: {ended:#?}");
+}
+
 #[test]
 fn wrong_input_of_the_action_is_rejected() {
     let folder = scratch();
@@ -81,6 +147,8 @@ fn wrong_input_of_the_action_is_rejected() {
         (vec![("OSIER_MODULES", " \n")], "OSIER_MODULES names no program"),
         (vec![("OSIER_MODULES", "text.wasm")], "text.wasm"),
         (vec![("OSIER_MODULES", ".."), ("OSIER_SHARD", "a[$(id)]")], "OSIER_SHARD is no number"),
+        (vec![("OSIER_SHARD", "1000000")], "OSIER_SHARD has more than 6 digits"),
+        (vec![("OSIER_SEED", "1000000000000000000")], "OSIER_SEED has more than 18 digits"),
     ] {
         let ended = action(folder.path(), &variables).with_status(2);
         assert!(ended.stderr.contains(why), "{ended:#?}");
