@@ -100,6 +100,11 @@ fn longest_run(text: &str) -> usize {
 fn shares(out: &mut String, report: &Report) {
     let name = pipeline_name(&report.pipeline);
     let levels = super::rows::levels(report);
+    if levels.is_empty() {
+        // A table without columns would show as text.
+        line(out, &format!("{} changed no function.\n", code_span(&name)));
+        return;
+    }
     let heading: Vec<&str> = levels.iter().map(|level| LEVELS[*level]).collect();
     line(out, &format!("| {}: points with an entry | {} |", code_cell(&name), heading.join(" | ")));
     line(out, &format!("|---|{}", "--:|".repeat(levels.len())));

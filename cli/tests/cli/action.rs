@@ -1,6 +1,6 @@
 //! The script of the action (`.github/action/run.sh`), as a service runs it.
 
-use crate::harness::{Ended, file, output, root, scratch};
+use crate::harness::{Ended, corpus, file, output, root, scratch};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,23 +19,15 @@ fn action(folder: &Path, variables: &[(&str, &str)]) -> Ended {
     Ended::of(output(&mut script))
 }
 
-/// A program that ends soon, and adds twice in each round or once.
-fn program(adds: usize) -> Vec<u8> {
-    let sum = "(i32.add (local.get 0) (i32.const 1))";
-    let sums = format!("(local.set 1 {sum})").repeat(adds);
-    let text = format!(
-        r#"(module (memory 1) (func $main (export "_start") (local i32 i32)
-      (loop {sums} (i32.store (local.get 0) (local.get 1))
-            (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 4)))
-                               (i32.const 200))))))"#
-    );
-    wat::parse_str(text).expect("a module")
+/// The bytes of a kernel, which optimizing changes at many points.
+fn program(name: &str) -> Vec<u8> {
+    fs::read(corpus(&format!("{name}.wasm"))).expect("a kernel")
 }
 
 #[test]
 fn the_action_reports_compares_and_fuzzes() {
     let folder = scratch();
-    file(&folder, "app.wasm", program(1));
+    file(&folder, "app.wasm", program("sort"));
     let modules = ("OSIER_MODULES", "\n  app.wasm 20  \n");
     let variables = [modules, ("OSIER_MIN", "avail=50"), ("OSIER_FUZZ_SECONDS", "2")];
     let first = action(folder.path(), &variables).with_status(0);
@@ -52,7 +44,7 @@ fn the_action_reports_compares_and_fuzzes() {
     let expected = "comment=osier-results/comment.md\nfindings=osier-results/findings\n";
     assert_eq!(outputs, expected);
     // The next run compares with the report of this one.
-    file(&folder, "app.wasm", program(2));
+    file(&folder, "app.wasm", program("scan"));
     action(folder.path(), &[modules, ("OSIER_FUZZ_SECONDS", "0")]).with_status(0);
     let text = fs::read_to_string(&comment).expect("a comment");
     assert!(text.contains(" since `osier-results/reports/app.wasm.json`."), "{text}");
@@ -62,7 +54,7 @@ fn the_action_reports_compares_and_fuzzes() {
 #[test]
 fn a_share_that_is_too_low_fails_the_action() {
     let folder = scratch();
-    file(&folder, "app.wasm", program(2));
+    file(&folder, "app.wasm", program("scan"));
     let variables =
         [("OSIER_MODULES", "app.wasm"), ("OSIER_MIN", "empty=100"), ("OSIER_FUZZ_SECONDS", "0")];
     let ended = action(folder.path(), &variables).with_status(1);
@@ -73,12 +65,12 @@ fn a_share_that_is_too_low_fails_the_action() {
     assert!(ended.stdout.contains("% of the points have an entry, "), "{ended:#?}");
 }
 
-/// Bash reads 08 as a wrong octal number, and 010 as 8: the fuzzer was skipped, or repeated the work
-/// of another shard.
+/// Bash reads 08 as a wrong octal number, and 010 as 8: the fuzzer was skipped, or repeated the
+/// work of another shard.
 #[test]
 fn numbers_of_the_action_are_decimal() {
     let folder = scratch();
-    file(&folder, "app.wasm", program(1));
+    file(&folder, "app.wasm", program("sort"));
     for (shard, seed, expected) in [("08", "1", "8000000000001"), ("010", "09", "10000000000009")] {
         let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_COMMAND", "echo")];
         let numbers = [("OSIER_SHARD", shard), ("OSIER_SEED", seed), ("OSIER_FUZZ_SECONDS", "09")];
@@ -94,8 +86,8 @@ fn numbers_of_the_action_are_decimal() {
 fn each_module_has_its_own_report() {
     let folder = scratch();
     fs::create_dir(folder.path().join("a")).expect("a new folder");
-    for name in ["a/b.wasm", "a_b.wasm", "my app.wasm"] {
-        file(&folder, name, program(name.len()));
+    for (name, kernel) in [("a/b.wasm", "sort"), ("a_b.wasm", "scan"), ("my app.wasm", "queens")] {
+        file(&folder, name, program(kernel));
     }
     let modules = "a/b.wasm\na_b.wasm\t1\na_b.wasm 2\nmy app.wasm\na";
     let variables = [("OSIER_MODULES", modules), ("OSIER_FUZZ_SECONDS", "0")];
@@ -122,16 +114,17 @@ fn each_module_has_its_own_report() {
 #[test]
 fn files_of_other_versions_are_named() {
     let folder = scratch();
-    file(&folder, "app.wasm", program(1));
+    file(&folder, "app.wasm", program("sort"));
     let results = folder.path().join("osier-results");
     for name in ["reports", "findings/shard1"] {
         fs::create_dir_all(results.join(name)).expect("a new folder");
     }
     fs::write(results.join("reports/app.wasm.json"), "{}").expect("a file");
     fs::write(results.join("findings/shard1/x.json"), "{}").expect("a file");
-    let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_FUZZ_SECONDS", "2")];
+    let variables = [("OSIER_MODULES", "app.wasm 20"), ("OSIER_FUZZ_SECONDS", "4")];
     let ended = action(folder.path(), &variables).with_status(0);
-    assert!(ended.stdout.contains("\nNo comparison with the older report:\n\n    osier: "), "{ended:#?}");
+    let why = "\nNo comparison with the older report:\n\n    osier: ";
+    assert!(ended.stdout.contains(why), "{ended:#?}");
     assert!(!ended.stdout.contains("judged again"), "those of other folders: {ended:#?}");
     fs::write(results.join("findings/x.json"), "{}").expect("a file");
     let ended = action(folder.path(), &variables).with_status(1);

@@ -323,7 +323,9 @@ impl Args {
 /// `--floors` is set. Also if an input is wrong, a finding cannot be written, no child process can
 /// be started, or the user pressed Ctrl-C.
 pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
-    if let Some(parent) = args.for_replay {
+    // A child of this process gets its options too, and limits itself.
+    let is_child = args.native_case.is_some() || args.native_cases.is_some();
+    if let Some(parent) = args.for_replay.filter(|_| !is_child) {
         #[cfg(target_os = "linux")]
         native::end_with_parent()?;
         // It may have ended before that.
