@@ -12,15 +12,12 @@
 #   OSIER_FOLDER=DIR         where results go (osier-results)
 #   OSIER_COMMAND=PATH       the command (built from this repository)
 # DIR/reports/NAME.json is the report on a program. A report that is there already is the older one.
-# DIR/findings has the findings; those there already are judged
-# again. DIR/comment.md is the text for a comment. Status: 0 if all is good; 1 if a share is too low
-# or the fuzzer found something; 2 for wrong input.
+# DIR/findings has the findings; those there already are judged again. DIR/comment.md is the text
+# for a comment. Status: 0 if all is good; 1 if a share is too low, or the fuzzer found something or
+# could not judge; 2 for wrong input.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${OSIER_FOLDER:-osier-results}
-seconds=${OSIER_FUZZ_SECONDS:-60}
-shard=${OSIER_SHARD:-0}
-seed=${OSIER_SEED:-$((${GITHUB_RUN_NUMBER:-0} * 1000000))}
 comment=$folder/comment.md
 findings=$folder/findings
 
@@ -29,30 +26,55 @@ wrong() {
   exit 2
 }
 
-[[ $seconds =~ ^[0-9]+$ ]] || wrong "OSIER_FUZZ_SECONDS is no number: $seconds"
-[[ $shard =~ ^[0-9]+$ ]] || wrong "OSIER_SHARD is no number: $shard"
-[[ $seed =~ ^[0-9]+$ ]] || wrong "OSIER_SEED is no number: $seed"
+# number NAME VALUE DIGITS: prints the number of at most so many digits. Bash reads a number that
+# begins with 0 as octal: 010 as 8, and 08 not at all.
+number() {
+  [[ $2 =~ ^[0-9]+$ ]] || wrong "$1 is no number: $2"
+  [ ${#2} -le "$3" ] || wrong "$1 has more than $3 digits: $2"
+  echo $((10#$2))
+}
+
+# A shard has room for a million seeds in each of a million runs. All sums fit into 63 bits.
+seconds=$(number OSIER_FUZZ_SECONDS "${OSIER_FUZZ_SECONDS:-60}" 9)
+shard=$(number OSIER_SHARD "${OSIER_SHARD:-0}" 6)
+run=$(number GITHUB_RUN_NUMBER "${GITHUB_RUN_NUMBER:-0}" 12)
+seed=$(number OSIER_SEED "${OSIER_SEED:-$((run * 1000000))}" 18)
+seed=$((seed + shard * 1000000000000))
 
 osier=${OSIER_COMMAND:-}
 if [ -z "$osier" ]; then
   target=${CARGO_TARGET_DIR:-$here/target}
-  cargo build --release --locked --manifest-path "$here/Cargo.toml" -p osier-cli --target-dir "$target" >&2
+  [[ $target = /* ]] || target=$PWD/$target
+  # In its own folder: the settings and the toolchain of the project are not for this build.
+  (cd "$here" && env -u CARGO_BUILD_TARGET -u RUSTUP_TOOLCHAIN \
+    cargo build --release --locked -p osier-cli --target-dir "$target") >&2
   osier=$target/release/osier
 fi
 
-# Lines of programs. The report takes the file alone, the fuzzer its arguments too.
+# The programs with their arguments, for the fuzzer, and their files, for reports. A line that names
+# an existing file has no arguments, so a path may contain blanks.
 programs=()
+files=()
+add() {
+  local file=$1 known
+  programs+=("$1")
+  [ -f "$file" ] || file=${file%%[[:space:]]*}
+  for known in ${files[@]+"${files[@]}"}; do
+    [ "$known" != "$file" ] || return 0
+  done
+  files+=("$file")
+}
 while IFS= read -r line; do
   line="${line#"${line%%[![:space:]]*}"}"
   line="${line%"${line##*[![:space:]]}"}"
   [ -n "$line" ] || continue
   if [ -d "$line" ]; then
-    for file in "$line"/*.wasm; do
+    for file in "${line%/}"/*.wasm; do
       [ -e "$file" ] || wrong "no .wasm file in $line"
-      programs+=("$file")
+      add "$file"
     done
   else
-    programs+=("$line")
+    add "$line"
   fi
 done <<<"${OSIER_MODULES:-}"
 [ ${#programs[@]} -gt 0 ] || wrong "OSIER_MODULES names no program"
@@ -60,6 +82,15 @@ done <<<"${OSIER_MODULES:-}"
 mkdir -p "$folder/reports" "$findings"
 : >"$comment"
 failed=0
+
+# The service gets the comment so far, also if the script ends early.
+publish() {
+  cat "$comment"
+  [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$comment" >>"$GITHUB_STEP_SUMMARY"
+  [ -z "${GITHUB_OUTPUT:-}" ] ||
+    printf 'comment=%s\nfindings=%s\n' "$comment" "$findings" >>"$GITHUB_OUTPUT"
+}
+trap publish EXIT
 
 # judged STATUS: notes a check that failed; other failures end the script.
 judged() {
@@ -78,17 +109,36 @@ summary() {
   "$osier" report "$@" --pipeline "${OSIER_PIPELINE:-O1}" ${min[@]+"${min[@]}"} --format markdown
 }
 
+# name FILE: prints the name of its report. Two paths have two names: a path that is no name for a
+# file has a checksum in it.
+name() {
+  local plain
+  plain=$(tr -c 'A-Za-z0-9._\n-' _ <<<"$1")
+  if [ "$plain" = "$1" ]; then
+    echo "$1"
+  else
+    echo "${plain:0:100}-$(printf %s "$1" | cksum | cut -d ' ' -f 1)"
+  fi
+}
+
 # report FILE: writes the report, and its summary with the changes since the older one
 report() {
-  local file=$1 name older against=() status=0
-  name=$(tr -c 'A-Za-z0-9._\n-' _ <<<"$file")
-  older=$folder/reports/$name.json
-  [ ! -e "$older" ] || against=(--against "$older")
-  summary "$file" ${against[@]+"${against[@]}"} >>"$comment" || status=$?
-  if [ "$status" = 2 ] && [ ${#against[@]} -gt 0 ]; then
-    # Another version of the command wrote the older report.
-    echo "run.sh: no comparison with $older" >&2
-    status=0
+  local file=$1 older said status=0
+  older=$folder/reports/$(name "$file").json
+  if [ -e "$older" ]; then
+    # Another version of the command wrote the older report, or it does not compare this pipeline.
+    said=$(summary "$file" --against "$older" 2>&1 >>"$comment") || status=$?
+    [ -z "$said" ] || echo "$said" >&2
+    if [ "$status" = 2 ]; then
+      status=0
+      summary "$file" >>"$comment" || status=$?
+      # An indented block, in which no text can form a link.
+      {
+        printf '\nNo comparison with the older report:\n\n'
+        sed 's/^/    /' <<<"$said"
+      } >>"$comment"
+    fi
+  else
     summary "$file" >>"$comment" || status=$?
   fi
   judged "$status"
@@ -96,8 +146,8 @@ report() {
   echo >>"$comment"
 }
 
-for program in "${programs[@]}"; do
-  report "${program%% *}"
+for file in "${files[@]}"; do
+  report "$file"
 done
 
 # fuzz OPTION...: appends a summary of the fuzzer to the comment
@@ -108,18 +158,12 @@ fuzz() {
   echo >>"$comment"
 }
 
-if [ -n "$(find "$findings" -name '*.json' -print -quit)" ]; then
+# --replay takes the records of the folder, not those of folders in it.
+if [ -n "$(find "$findings" -maxdepth 1 -name '*.json' -print -quit)" ]; then
   fuzz --replay "$findings"
 fi
 if [ "$seconds" != 0 ]; then
-  # A shard has room for a million seeds in each run.
   fuzz --corpus "${programs[@]}" --time "$seconds" --engine "${OSIER_ENGINE:-interp}" \
-    --seed $((seed + shard * 1000000000000)) --findings "$findings"
-fi
-
-cat "$comment"
-[ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$comment" >>"$GITHUB_STEP_SUMMARY"
-if [ -n "${GITHUB_OUTPUT:-}" ]; then
-  printf 'comment=%s\nfindings=%s\n' "$comment" "$findings" >>"$GITHUB_OUTPUT"
+    --seed "$seed" --findings "$findings"
 fi
 exit "$failed"

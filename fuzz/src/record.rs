@@ -3,7 +3,7 @@
 //! Example: two shards of a campaign find, in different random programs, that `licm` hoists a load
 //! past a store. The program, the seed and the values differ. The *key* does not: the state oracle,
 //! the rule `licm/load`, and *a value differs after the transition*. Findings with equal keys are
-//! one finding, and the smaller program represents it.
+//! one finding, and the smallest program that shows it again represents it.
 
 use super::guilty::GuiltyRewrite;
 use super::oracle::{FuzzFinding, FuzzOracle};
@@ -23,13 +23,27 @@ const WORD: usize = 40;
 /// the *place*: the finding's message without names, numbers, instructions and inputs. Findings of
 /// different causes may have equal keys. The second appears once the first is mended.
 ///
+/// In place of a rewrite, `any` says that there is none to blame, and `unknown` that the time was
+/// up before the search for it had ended. A finding thus may have two keys on a slow machine. The
+/// place alone would not do: it is general, and would hide one cause behind another.
+///
 /// [`guilty()`]: crate::guilty()
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FindingKey {
     oracle: FuzzOracle,
-    /// The pass and the rule.
-    rewrite: Option<[String; 2]>,
+    rewrite: KeyRewrite,
     place: String,
+}
+
+/// The guilty rewrite in a key.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum KeyRewrite {
+    /// The pass and the rule.
+    Named([String; 2]),
+    /// There is none, or nobody can search for it.
+    Nothing,
+    /// The search did not end.
+    Unknown,
 }
 
 impl FindingKey {
@@ -44,8 +58,14 @@ impl FindingKey {
         if let Some(func) = within {
             place += &format!("\n@{func}");
         }
-        let rewrite = guilty.map(|g| [g.pass, g.rule].map(word));
+        let rewrite =
+            guilty.map_or(KeyRewrite::Nothing, |g| KeyRewrite::Named([g.pass, g.rule].map(word)));
         FindingKey { oracle: finding.oracle, rewrite, place }
+    }
+
+    /// The key of a finding if the search for its guilty rewrite did not end in time.
+    pub fn before_the_search(finding: &FuzzFinding) -> FindingKey {
+        FindingKey { rewrite: KeyRewrite::Unknown, ..FindingKey::new(finding, None, None) }
     }
 
     /// The place: lines of the message, without all that differs between programs.
@@ -59,8 +79,9 @@ impl fmt::Display for FindingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-", self.oracle)?;
         match &self.rewrite {
-            Some([pass, rule]) => write!(f, "{pass}-{rule}-")?,
-            None => f.write_str("any-")?,
+            KeyRewrite::Named([pass, rule]) => write!(f, "{pass}-{rule}-")?,
+            KeyRewrite::Nothing => f.write_str("any-")?,
+            KeyRewrite::Unknown => f.write_str("unknown-")?,
         }
         write!(f, "{:08x}", hash(&self.place))
     }
@@ -132,6 +153,8 @@ pub struct FindingRecord {
     pub message: String,
     /// The command that makes the program again and judges it.
     pub reproduce: String,
+    /// [`FuzzFailure::reproduced`](crate::FuzzFailure::reproduced).
+    pub reproduced: Option<bool>,
     /// The options of `osier fuzz` under which the program is judged again. With `case` they select
     /// no program; otherwise they select one of the corpus, which the command reads again.
     pub options: Vec<String>,
@@ -148,10 +171,18 @@ pub struct FindingRecord {
 }
 
 impl FindingRecord {
-    /// Whether this record represents the finding better than another with the same key: by a test,
-    /// and then by fewer instructions.
+    /// Whether this record represents the finding better than another with the same key. A program
+    /// that showed the finding again is better than one that was not judged again, and this one
+    /// better than one that showed nothing. Then fewer instructions are better, and then a test.
     pub fn is_better_than(&self, other: &FindingRecord) -> bool {
-        let rank = |record: &FindingRecord| (record.test.is_none(), record.instructions);
+        let rank = |record: &FindingRecord| {
+            let doubt = match record.reproduced {
+                Some(true) => 0,
+                None => 1,
+                Some(false) => 2,
+            };
+            (doubt, record.instructions, record.test.is_none())
+        };
         rank(self) < rank(other)
     }
 }
@@ -203,6 +234,49 @@ mod tests {
         let within = |func| FindingKey::new(&found, Some(&guilty), Some(func)).to_string();
         assert_ne!(within("sort"), within("partition"), "functions of the corpus are told apart");
         assert_eq!(within("sort"), within("sort"));
+    }
+
+    /// A test for 300 instructions came before 20 instructions, and a program that showed nothing
+    /// again could replace one that did.
+    #[test]
+    fn the_smallest_program_that_shows_the_finding_again_is_the_best() {
+        let record = |reproduced, instructions, test: Option<&str>| FindingRecord {
+            schema: RECORD_SCHEMA,
+            key: "state-any-0".to_owned(),
+            oracle: "state".to_owned(),
+            guilty: None,
+            place: String::new(),
+            message: String::new(),
+            reproduce: String::new(),
+            reproduced,
+            options: Vec::new(),
+            case_time: None,
+            instructions,
+            case: None,
+            test: test.map(str::to_owned),
+        };
+        let ranked = [
+            record(Some(true), 20, Some("a test")),
+            record(Some(true), 20, None),
+            record(Some(true), 300, Some("a test")),
+            record(None, 10, Some("a test")),
+            record(None, 30, None),
+            record(Some(false), 5, Some("a test")),
+        ];
+        for (at, one) in ranked.iter().enumerate() {
+            for (other_at, other) in ranked.iter().enumerate() {
+                assert_eq!(one.is_better_than(other), at < other_at, "{at} and {other_at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_says_whether_the_search_for_the_rewrite_ended() {
+        let found = finding(FuzzOracle::State, "the effects so far differ");
+        let name = |key: FindingKey| key.to_string();
+        let searched = name(FindingKey::new(&found, None, None));
+        let hash = searched.strip_prefix("state-any-").expect("no rewrite");
+        assert_eq!(name(FindingKey::before_the_search(&found)), format!("state-unknown-{hash}"));
     }
 
     #[test]

@@ -45,9 +45,52 @@ pub struct FuzzReport {
     pub killed: u64,
     /// Whether the command was interrupted. The document then covers the cases judged by then.
     pub interrupted: bool,
+    /// The error that kept the command from judging further cases. The document then covers the
+    /// cases judged by then. `null` if there was none.
+    pub broken: Option<String>,
     /// The duration of the command in seconds. It covers making programs, optimizing, verifying,
     /// mapping, running and comparing.
     pub seconds: f64,
+}
+
+impl FuzzReport {
+    /// The verdict about the programs that were judged: `Ok` if no oracle found anything, no
+    /// program took too long, some program was judged, and no figure is below its floor. `floors`
+    /// says whether floors count.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn verdict(&self, floors: bool) -> Result<(), String> {
+        match (self.failures.len(), self.late.len()) {
+            (0, 0) => {}
+            (0, 1) => return Err("1 program took longer than --case-time".to_owned()),
+            (0, late) => return Err(format!("{late} programs took longer than --case-time")),
+            (1, _) => return Err("1 program with findings".to_owned()),
+            (failed, _) => return Err(format!("{failed} programs with findings")),
+        }
+        if self.all.programs == 0 {
+            let is_early = self.interrupted || self.broken.is_some();
+            let words = match self.unfinished.is_empty() || is_early {
+                true => "no program was judged",
+                false => "the time was up before any program was judged",
+            };
+            return Err(words.to_owned());
+        }
+        match floors && !self.below_floors.is_empty() {
+            true => Err(self.below_floors.join("; ")),
+            false => Ok(()),
+        }
+    }
+
+    /// The reason in words why the campaigns ended before their limits, if they did. Texts of
+    /// errors are not among them.
+    pub(super) fn early_end(&self) -> Option<&'static str> {
+        match (&self.broken, self.interrupted) {
+            (Some(_), _) => Some("ended by an error"),
+            (None, true) => Some("interrupted"),
+            (None, false) => None,
+        }
+    }
 }
 
 /// A program with findings.
@@ -70,8 +113,8 @@ pub struct FuzzFailure {
     /// of the corpus, and with `--nans platform`. It is part of the key.
     pub guilty: Option<String>,
     /// The program as a test in the format of `tests/oir/`, reduced if possible. `null` but for the
-    /// first failure of the generated programs; with `--findings`, but for the first failure with
-    /// each key. `null` for a program of the corpus with `--engine jit`.
+    /// first failure of the generated programs; with `--findings`, but for the smallest failure
+    /// with each key. `null` for a program of the corpus with `--engine jit`.
     pub test: Option<String>,
 }
 
@@ -80,4 +123,64 @@ pub struct FuzzFailure {
 pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
     let found = |oracle: &FuzzOracle| figures.findings.get(oracle).copied().unwrap_or(0);
     FuzzOracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The report of a campaign that judged so many programs and found nothing.
+    pub(crate) fn report(programs: u64) -> FuzzReport {
+        let all = Figures { programs, ..Figures::default() };
+        FuzzReport {
+            schema: 1,
+            seed: 0,
+            settings: String::new(),
+            jobs: 1,
+            corpus: None,
+            smith: None,
+            generated: None,
+            oracles: by_oracle(&all),
+            all,
+            below_floors: Vec::new(),
+            failures: Vec::new(),
+            transitions: 0,
+            unfinished: Vec::new(),
+            late: Vec::new(),
+            killed: 0,
+            interrupted: false,
+            broken: None,
+            seconds: 1.0,
+        }
+    }
+
+    /// The report of a campaign in which the state oracle found these keys, each in a program.
+    pub(crate) fn failing(keys: &[&str]) -> FuzzReport {
+        let mut report = report(9);
+        keys.iter().for_each(|_| report.all.count_finding(FuzzOracle::State));
+        report.oracles = by_oracle(&report.all);
+        let failure = |key: &&str| FuzzFailure {
+            key: (*key).to_owned(),
+            oracle: "state",
+            message: "state, versions 0 and 1:\n  a value differs".to_owned(),
+            reproduce: "osier fuzz --seed 3 --pipeline 'licm|x'".to_owned(),
+            reproduced: Some(true),
+            guilty: None,
+            test: None,
+        };
+        report.failures = keys.iter().map(failure).collect();
+        report
+    }
+
+    #[test]
+    fn a_campaign_without_a_program_has_no_good_end() {
+        let verdict = |report: FuzzReport| report.verdict(false);
+        assert_eq!(verdict(report(1)), Ok(()));
+        assert_eq!(verdict(report(0)), Err("no program was judged".to_owned()));
+        let unfinished = vec!["osier fuzz --seed 0".to_owned()];
+        let why = "the time was up before any program was judged".to_owned();
+        assert_eq!(verdict(FuzzReport { unfinished, ..report(0) }), Err(why));
+        assert_eq!(report(0).oracles.values().flatten().count(), 0, "no oracle ran");
+        assert_eq!(verdict(failing(&["a"])), Err("1 program with findings".to_owned()));
+    }
 }

@@ -33,7 +33,7 @@ mod totals;
 
 pub use comparison::compare;
 pub use inlining::{inlined_function, inlining_tables};
-pub use markdown::{code_block, code_span, markdown, tables_markdown};
+pub use markdown::{code_block, code_cell, code_span, markdown, tables_markdown};
 pub use origin::is_of_library;
 pub use page::{FunctionPage, PipelinePage, page, tables_page};
 pub use past::{PastReportError, read_past};

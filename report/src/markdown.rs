@@ -5,7 +5,7 @@ use super::TableReport;
 use super::rows::{blamed, percent};
 use super::section::TextOptions;
 use super::summary::{counted, pipeline_name};
-use crate::schema::{Change, ComparedCause, ComparedDirection, Comparison, LEVELS, Report};
+use crate::schema::{Change, ComparedCause, Comparison, LEVELS, Report};
 use std::fmt::Write;
 
 /// The most functions, and the most causes, that a summary lists.
@@ -59,28 +59,35 @@ fn line(out: &mut String, text: &str) {
     writeln!(out, "{text}").expect("writing to a string");
 }
 
-/// A code span of Markdown with this text, which stays on one line and inside a cell of a table.
+/// A code span of Markdown with this text, which stays on one line. In a table a bar in it would
+/// end the cell: see [`code_cell`].
 pub fn code_span(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    // GitHub splits a row at each bar that has no backslash, in code spans too.
-    let text = text.replace('|', "\\|");
+    // Two backticks with nothing between them are no code span.
+    let text = if text.is_empty() { " ".to_owned() } else { text };
     let ticks = "`".repeat(1 + longest_run(&text));
     let pad = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{ticks}{pad}{text}{pad}{ticks}")
 }
 
-/// A block of Markdown with the first lines of a text as they are, at most so many, and the number
-/// of the others.
+/// A [`code_span`] that stays inside a cell of a table: GitHub splits a row at each bar that has no
+/// backslash, in code spans too. Outside of a table the backslash would be visible.
+pub fn code_cell(text: &str) -> String {
+    code_span(text).replace('|', "\\|")
+}
+
+/// A block of Markdown with the first lines of a text as they are, at most so many, and below it
+/// the number of the others.
 pub fn code_block(text: &str, most: usize) -> String {
     // A fence that the text does not contain.
     let fence = "`".repeat(3.max(1 + longest_run(text)));
     let mut out = format!("{fence}text\n");
     text.lines().take(most).for_each(|text| line(&mut out, text));
     let rest = text.lines().count().saturating_sub(most);
-    if rest > 0 {
-        line(&mut out, &format!("and {rest} more lines"));
-    }
     line(&mut out, &fence);
+    if rest > 0 {
+        line(&mut out, &format!("\nand {}", counted(rest as u64, "more line", "more lines")));
+    }
     out
 }
 
@@ -98,7 +105,7 @@ fn shares(out: &mut String, report: &Report) {
         return;
     }
     let heading: Vec<&str> = levels.iter().map(|level| LEVELS[*level]).collect();
-    line(out, &format!("| {}: points with an entry | {} |", code_span(&name), heading.join(" | ")));
+    line(out, &format!("| {}: points with an entry | {} |", code_cell(&name), heading.join(" | ")));
     line(out, &format!("|---|{}", "--:|".repeat(levels.len())));
     let against = report.against.as_ref();
     let old = [against.map(|a| &a.forward), against.map(|a| &a.backward)];
@@ -151,13 +158,13 @@ fn changes(out: &mut String, against: &Comparison) {
         for function in changed.take(MOST) {
             let shares = [function.forward, function.backward]
                 .map(|share| format!("{} to {}", percent(share.old), percent(share.new)));
-            let cells = [code_span(&function.name), function.lost.to_string()];
+            let cells = [code_cell(&function.name), function.lost.to_string()];
             line(out, &format!("| {} | {} |", cells.join(" | "), shares.join(" | ")));
         }
         more(out, count);
         out.push('\n');
     }
-    causes(out, [&against.forward, &against.backward]);
+    causes(out, against);
 }
 
 fn points(count: u64) -> String {
@@ -170,15 +177,20 @@ fn more(out: &mut String, count: usize) {
     }
 }
 
-/// The causes that more points have than before.
-fn causes(out: &mut String, sides: [&ComparedDirection; 2]) {
-    let all = sides.iter().flat_map(|side| side.causes.iter().flatten());
-    let mut grown: Vec<&ComparedCause> =
-        all.filter(|cause| cause.points.new > cause.points.old).collect();
-    grown.sort_by_key(|cause| cause.points.old.wrapping_sub(cause.points.new) as i64);
-    for ComparedCause { reason, pass, points: Change { old, new } } in grown.iter().take(MOST) {
-        let (pass, reason) = (blamed(pass), reason.replace('_', " "));
-        line(out, &format!("- {}: {old} to {new}", code_span(&format!("{pass}: {reason}"))));
+/// The causes that more points have than before, by direction: both may have the same cause.
+fn causes(out: &mut String, against: &Comparison) {
+    let mut grown: Vec<(&str, &ComparedCause)> = Vec::new();
+    for (direction, side) in [("base to opt", &against.forward), ("opt to base", &against.backward)]
+    {
+        let causes = side.causes.iter().flatten();
+        let causes = causes.filter(|cause| cause.points.new > cause.points.old);
+        grown.extend(causes.map(|cause| (direction, cause)));
+    }
+    grown.sort_by_key(|(_, cause)| cause.points.old.wrapping_sub(cause.points.new) as i64);
+    for (direction, cause) in grown.iter().take(MOST) {
+        let ComparedCause { reason, pass, points: Change { old, new } } = cause;
+        let cause = format!("{}: {}", blamed(pass), reason.replace('_', " "));
+        line(out, &format!("- {}, {direction}: {old} to {new}", code_span(&cause)));
     }
     if !grown.is_empty() {
         more(out, grown.len());
@@ -195,8 +207,11 @@ mod tests {
         assert_eq!(code_span("main"), "`main`");
         assert_eq!(code_span("a`b"), "``a`b``");
         assert_eq!(code_span("`"), "`` ` ``");
-        assert_eq!(code_span("a|b\n# c"), "`a\\|b # c`");
-        assert_eq!(code_block("a\n````\nb\n", 2), "`````text\na\n````\nand 1 more lines\n`````\n");
+        assert_eq!(code_span("a|b\n# c"), "`a|b # c`");
+        assert_eq!(code_cell("a|b"), "`a\\|b`");
+        assert_eq!(code_span(""), "` `", "two backticks alone are no code span");
+        let block = "`````text\na\n````\n`````\n\nand 1 more line\n";
+        assert_eq!(code_block("a\n````\nb\n", 2), block);
     }
 
     #[test]

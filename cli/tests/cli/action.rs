@@ -1,6 +1,6 @@
 //! The script of the action (`.github/action/run.sh`), as a service runs it.
 
-use crate::harness::{Ended, file, output, root, scratch};
+use crate::harness::{Ended, corpus, file, output, root, scratch};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,18 +19,17 @@ fn action(folder: &Path, variables: &[(&str, &str)]) -> Ended {
     Ended::of(output(&mut script))
 }
 
-/// Puts a program of the corpus into a folder, as `app.wasm`.
-fn program(folder: &Path) {
-    let words = root().join("tests/corpus/words.wasm");
-    fs::copy(words, folder.join("app.wasm")).expect("a program of the corpus");
+/// The bytes of a kernel, which optimizing changes at many points.
+fn program(name: &str) -> Vec<u8> {
+    fs::read(corpus(&format!("{name}.wasm"))).expect("a kernel")
 }
 
 #[test]
 fn the_action_reports_compares_and_fuzzes() {
     let folder = scratch();
-    program(folder.path());
-    let modules = ("OSIER_MODULES", "\n  app.wasm 2  \n");
-    let variables = [modules, ("OSIER_MIN", "avail=50"), ("OSIER_FUZZ_SECONDS", "10")];
+    file(&folder, "app.wasm", program("sort"));
+    let modules = ("OSIER_MODULES", "\n  app.wasm 20  \n");
+    let variables = [modules, ("OSIER_MIN", "avail=50"), ("OSIER_FUZZ_SECONDS", "2")];
     let first = action(folder.path(), &variables).with_status(0);
     let comment = folder.path().join("osier-results/comment.md");
     let text = fs::read_to_string(&comment).expect("a comment");
@@ -45,8 +44,8 @@ fn the_action_reports_compares_and_fuzzes() {
     let expected = "comment=osier-results/comment.md\nfindings=osier-results/findings\n";
     assert_eq!(outputs, expected);
     // The next run compares with the report of this one.
-    let variables = [modules, ("OSIER_FUZZ_SECONDS", "0"), ("OSIER_PIPELINE", "O2")];
-    action(folder.path(), &variables).with_status(0);
+    file(&folder, "app.wasm", program("scan"));
+    action(folder.path(), &[modules, ("OSIER_FUZZ_SECONDS", "0")]).with_status(0);
     let text = fs::read_to_string(&comment).expect("a comment");
     assert!(text.contains(" since `osier-results/reports/app.wasm.json`."), "{text}");
     assert!(!text.contains("Osier fuzz"), "{text}");
@@ -69,7 +68,7 @@ fn a_program_that_stays_as_it_is_has_no_shares() {
 #[test]
 fn a_share_that_is_too_low_fails_the_action() {
     let folder = scratch();
-    program(folder.path());
+    file(&folder, "app.wasm", program("scan"));
     let variables =
         [("OSIER_MODULES", "app.wasm"), ("OSIER_MIN", "empty=100"), ("OSIER_FUZZ_SECONDS", "0")];
     let ended = action(folder.path(), &variables).with_status(1);
@@ -80,6 +79,73 @@ fn a_share_that_is_too_low_fails_the_action() {
     assert!(ended.stdout.contains("% of the points have an entry, "), "{ended:#?}");
 }
 
+/// Bash reads 08 as a wrong octal number, and 010 as 8: the fuzzer was skipped, or repeated the
+/// work of another shard.
+#[test]
+fn numbers_of_the_action_are_decimal() {
+    let folder = scratch();
+    file(&folder, "app.wasm", program("sort"));
+    for (shard, seed, expected) in [("08", "1", "8000000000001"), ("010", "09", "10000000000009")] {
+        let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_COMMAND", "echo")];
+        let numbers = [("OSIER_SHARD", shard), ("OSIER_SEED", seed), ("OSIER_FUZZ_SECONDS", "09")];
+        let ended = action(folder.path(), &[&variables[..], &numbers].concat()).with_status(0);
+        assert!(ended.stdout.contains("fuzz --corpus app.wasm --time 9 "), "{ended:#?}");
+        assert!(ended.stdout.contains(&format!(" --seed {expected} ")), "{ended:#?}");
+    }
+}
+
+/// A path with blanks, two paths that differ in one sign, and one module with two lists of
+/// arguments: each module has a report of its own, and none is compared with another.
+#[test]
+fn each_module_has_its_own_report() {
+    let folder = scratch();
+    fs::create_dir(folder.path().join("a")).expect("a new folder");
+    for (name, kernel) in [("a/b.wasm", "sort"), ("a_b.wasm", "scan"), ("my app.wasm", "queens")] {
+        file(&folder, name, program(kernel));
+    }
+    let modules = "a/b.wasm\na_b.wasm\t1\na_b.wasm 2\nmy app.wasm\na";
+    let variables = [("OSIER_MODULES", modules), ("OSIER_FUZZ_SECONDS", "0")];
+    let first = action(folder.path(), &variables).with_status(0);
+    assert!(!first.stdout.contains(" since "), "{first:#?}");
+    let reports = || -> Vec<String> {
+        let entries = fs::read_dir(folder.path().join("osier-results/reports")).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    };
+    let starts = ["a_b.wasm-", "a_b.wasm.json", "my_app.wasm-"];
+    let names = reports();
+    assert_eq!(names.len(), starts.len(), "{names:?}");
+    assert!(names.iter().zip(starts).all(|(name, start)| name.starts_with(start)), "{names:?}");
+    // Without a change, each agrees with its own.
+    let second = action(folder.path(), &variables).with_status(0);
+    assert_eq!(second.stdout.matches("No point lost or gained an entry").count(), 3, "{second:#?}");
+    assert_eq!(reports(), names);
+}
+
+/// The comment says why it has no comparison, and a file that is no record stops nothing.
+#[test]
+fn files_of_other_versions_are_named() {
+    let folder = scratch();
+    file(&folder, "app.wasm", program("sort"));
+    let results = folder.path().join("osier-results");
+    for name in ["reports", "findings/shard1"] {
+        fs::create_dir_all(results.join(name)).expect("a new folder");
+    }
+    fs::write(results.join("reports/app.wasm.json"), "{}").expect("a file");
+    fs::write(results.join("findings/shard1/x.json"), "{}").expect("a file");
+    let variables = [("OSIER_MODULES", "app.wasm 20"), ("OSIER_FUZZ_SECONDS", "4")];
+    let ended = action(folder.path(), &variables).with_status(0);
+    let why = "\nNo comparison with the older report:\n\n    osier: ";
+    assert!(ended.stdout.contains(why), "{ended:#?}");
+    assert!(!ended.stdout.contains("judged again"), "those of other folders: {ended:#?}");
+    fs::write(results.join("findings/x.json"), "{}").expect("a file");
+    let ended = action(folder.path(), &variables).with_status(1);
+    assert!(ended.stdout.contains("### Osier fuzz: 1 finding judged again: 1 not judged"));
+    assert!(ended.stdout.contains("### Osier fuzz: no findings\n"), "it goes on: {ended:#?}");
+}
+
 #[test]
 fn wrong_input_of_the_action_is_rejected() {
     let folder = scratch();
@@ -88,6 +154,8 @@ fn wrong_input_of_the_action_is_rejected() {
         (vec![("OSIER_MODULES", " \n")], "OSIER_MODULES names no program"),
         (vec![("OSIER_MODULES", "text.wasm")], "text.wasm"),
         (vec![("OSIER_MODULES", ".."), ("OSIER_SHARD", "a[$(id)]")], "OSIER_SHARD is no number"),
+        (vec![("OSIER_SHARD", "1000000")], "OSIER_SHARD has more than 6 digits"),
+        (vec![("OSIER_SEED", "1000000000000000000")], "OSIER_SEED has more than 18 digits"),
     ] {
         let ended = action(folder.path(), &variables).with_status(2);
         assert!(ended.stderr.contains(why), "{ended:#?}");

@@ -79,35 +79,111 @@ fn record(schema: u32, with_case: bool) -> String {
     .to_string()
 }
 
+/// A record whose native code never ends, which is a finding of the native oracle.
+fn endless_record() -> String {
+    let endless = "entry:\\n  jump again\\nagain:\\n  jump again\\n}";
+    let text = record(1, true)
+        .replace("entry:\\n  %y = add.i32 %x, %x\\n  return %y\\n}", endless)
+        .replace("\"fuel\":1000", &format!("\"fuel\":{}", 1_u64 << 40))
+        .replace("\"case_time\":null", "\"case_time\":1")
+        .replace("\"oracle\":\"state\"", "\"oracle\":\"native\"");
+    of_engine(&text, "jit").replace("state-any-00000000", "native-any-00000000")
+}
+
+fn of_engine(record: &str, engine: &str) -> String {
+    record.replace("\"--seed\",", &format!("\"--engine\",\"{engine}\",\"--seed\","))
+}
+
 #[test]
 fn a_saved_program_is_judged_by_its_record() {
     let folder = scratch();
     for engine in ["interp", "jit"] {
-        let text = record(1, true)
-            .replace("\"--seed\",", &format!("\"--engine\",\"{engine}\",\"--seed\","));
+        let text = of_engine(&record(1, true), engine);
         let path = file(&folder, &format!("{engine}.json"), text);
         let ended = ended(command(&["fuzz", "--replay", &path])).with_status(0);
         assert_eq!(ended.stdout, format!("{:<16}state-any-00000000\n", "passes"));
     }
 }
 
+/// Of a folder of all kinds of records, merging keeps those that do not pass, and a file that is no
+/// record keeps none from being judged.
 #[test]
-fn files_that_are_no_findings_are_rejected() {
+fn all_but_the_findings_that_pass_are_merged() {
+    let (folder, merged) = (scratch(), scratch());
+    file(&folder, "a.json", record(2, true));
+    file(&folder, "b.json", endless_record());
+    let late = of_engine(&endless_record(), "interp").replace("native-any-0", "late-any-0");
+    file(&folder, "c.json", late.replace("\"--engine\",\"jit\",", ""));
+    file(&folder, "d.json", record(1, true));
+    let [from, to] = [&folder, &merged].map(|folder| folder.path().to_str().expect("UTF-8"));
+    let ended = ended(command(&["fuzz", "--replay", from, "--findings", to])).with_status(1);
+    let expected = [
+        ("not judged", "a"),
+        ("still fails", "native-any-00000000"),
+        ("not judged", "late-any-00000000"),
+        ("passes", "state-any-00000000"),
+    ]
+    .map(|(verdict, key)| format!("{verdict:<16}{key}\n"));
+    assert_eq!(ended.stdout, expected.concat(), "{ended:#?}");
+    for part in ["a.json: a record of schema 2, not 1", "took longer than --case-time"] {
+        assert!(ended.stderr.contains(part), "{ended:#?}");
+    }
+    let names = ["late-any-00000000.json", "native-any-00000000.json"];
+    assert_eq!(files(merged.path(), "json"), names.map(|name| merged.path().join(name)));
+}
+
+#[test]
+fn files_that_are_no_findings_are_named() {
     let (folder, empty) = (scratch(), scratch());
     let key = record(1, true).replace("state-any-00000000", "../state");
     let options = record(1, true).replace("--size\",\"60", "--findings\",\"elsewhere");
-    for (path, why) in [
-        (file(&folder, "schema.json", record(2, true)), "a record of schema 2, not 1"),
-        (file(&folder, "text.json", "{}"), "no record of a finding: missing field"),
-        (file(&folder, "none.json", record(1, false)), "a record whose options select no program"),
-        (folder.path().join("absent.json").to_str().expect("UTF-8").to_owned(), "cannot read"),
-        (file(&folder, "key.json", key), "a record whose key is no name"),
-        (file(&folder, "options.json", options), "a record whose options select no program"),
-        (empty.path().to_str().expect("UTF-8").to_owned(), "--replay: no findings"),
+    for (path, status, why) in [
+        (file(&folder, "schema.json", record(2, true)), 1, "a record of schema 2, not 1"),
+        (file(&folder, "text.json", "{}"), 1, "no record of a finding: missing field"),
+        (file(&folder, "none.json", record(1, false)), 1, "whose options select no program"),
+        (folder.path().join("absent.json").to_str().expect("UTF-8").to_owned(), 2, "cannot read"),
+        (file(&folder, "key.json", key), 1, "a record whose key is no name"),
+        (file(&folder, "options.json", options), 1, "a record whose options select no program"),
+        (empty.path().to_str().expect("UTF-8").to_owned(), 2, "--replay: no findings"),
     ] {
-        let ended = ended(command(&["fuzz", "--replay", &path])).with_status(2);
+        let ended = ended(command(&["fuzz", "--replay", &path])).with_status(status);
         assert!(ended.stderr.contains(why), "{ended:#?}");
     }
+}
+
+/// The failure itself was never told, and later findings were not written.
+#[test]
+fn a_finding_that_cannot_be_written_hides_no_failure() {
+    let folder = scratch();
+    let path = file(&folder, "endless.wasm", module(true));
+    let findings = folder.path().join("found");
+    let args = ["fuzz", "--engine", "jit", "--corpus", &path, "--case-time", "1"];
+    let args = [&args[..], &["--pipeline", "O1", "--findings"]].concat();
+    let fuzz = || ended(command(&[&args[..], &[findings.to_str().expect("UTF-8")]].concat()));
+    fuzz().with_status(1);
+    let known = files(&findings, "json");
+    fs::write(&known[0], "{}").expect("the folder is writable");
+    let ended = fuzz().with_status(2);
+    for part in ["reproduce: osier fuzz ", "1 program with findings\n", "no record of a finding"] {
+        assert!(ended.stderr.contains(part), "{part}: {ended:#?}");
+    }
+}
+
+/// The limits of a campaign hold for its findings: without them the program is not read.
+#[test]
+fn limits_on_reading_are_part_of_a_finding() {
+    let folder = scratch();
+    let path = file(&folder, "endless.wasm", module(true));
+    let findings = folder.path().join("found").to_str().expect("UTF-8").to_owned();
+    let args = ["fuzz", "--engine", "jit", "--corpus", &path, "--case-time", "1"];
+    let limits = ["--max-input-bytes", "100000", "--pipeline", "O1", "--findings", &findings];
+    let found = ended(command(&[&args[..], &limits].concat())).with_status(1);
+    assert!(found.stderr.contains(" --max-input-bytes 100000 "), "{found:#?}");
+    let record = fs::read_to_string(&files(Path::new(&findings), "json")[0]).expect("a record");
+    assert!(record.contains("\"--max-input-bytes\""), "{record}");
+    let args = ["fuzz", "--replay", &findings, "--max-input-bytes", "1"];
+    let rejected = ended(command(&args)).with_status(2);
+    assert!(rejected.stderr.contains("cannot be used with"), "{rejected:#?}");
 }
 
 #[test]

@@ -96,6 +96,23 @@ fn endless(folder: &tempfile::TempDir) -> String {
     file(folder, "endless.wasm", wat::parse_str(text).expect("a module"))
 }
 
+/// A campaign without a program looked like one without findings.
+#[test]
+fn a_campaign_that_judges_no_program_fails() {
+    for format in ["text", "json", "junit", "markdown"] {
+        let args = ["fuzz", "--programs", "0", "--format", format];
+        let ended = ended(command(&args)).with_status(1);
+        assert!(ended.stderr.contains("no program was judged"), "{ended:#?}");
+        let told = match format {
+            "junit" => "<error message=\"no program was judged\">",
+            "markdown" => "### Osier fuzz: no program was judged\n",
+            "json" => "\"panic\": null",
+            _ => "panic -, ssa -,",
+        };
+        assert!(ended.stdout.contains(told), "{ended:#?}");
+    }
+}
+
 /// The figures of a command that prints JSON.
 fn document(ended: &Ended) -> serde_json::Value {
     serde_json::from_str(&ended.stdout).expect("a document")

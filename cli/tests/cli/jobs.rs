@@ -180,10 +180,15 @@ mod interrupted {
 
     /// The number of processes that judge native code with this seed.
     fn children(seed: &str) -> usize {
+        processes(&[seed, "--native-cases"])
+    }
+
+    /// The number of processes whose command has these words.
+    fn processes(needed: &[&str]) -> usize {
         let is_child = |process: &fs::DirEntry| {
             let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
             let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-            words.contains(&seed.as_bytes()) && words.contains(&&b"--native-cases"[..])
+            needed.iter().all(|word| words.contains(&word.as_bytes()))
         };
         fs::read_dir("/proc").expect("processes").filter_map(Result::ok).filter(is_child).count()
     }
@@ -202,7 +207,7 @@ mod interrupted {
         assert_eq!(children(&seed), 0, "children are left behind");
     }
 
-    /// Whoever kills the command gives it no time to kill its children.
+    /// A killed command has no time to kill its children.
     #[test]
     fn a_killed_fuzzer_leaves_no_child() {
         use std::os::unix::process::ExitStatusExt;
@@ -214,6 +219,31 @@ mod interrupted {
         let started = Instant::now();
         while has_child() {
             assert!(started.elapsed() < DEADLINE, "children are left behind");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn a_killed_replay_leaves_no_process() {
+        use std::os::unix::process::ExitStatusExt;
+        let folder = scratch();
+        let case = serde_json::json!({
+            "module": "func @f() {\nentry:\n  jump again\nagain:\n  jump again\n}\n", "entry": "f",
+            "arguments": [[]], "fuel": 1_u64 << 40, "steps": [["gvn"]], "rewrites": u64::MAX,
+            "level": "avail", "seed": 3,
+        });
+        let record = serde_json::json!({
+            "schema": 1, "key": "state-any-0", "oracle": "state", "guilty": null, "place": "",
+            "message": "", "reproduce": "", "options": ["--seed", "3"], "case_time": 500,
+            "instructions": 2, "case": case, "test": null,
+        });
+        let path = file(&folder, "endless.json", record.to_string());
+        let has_child = || processes(&["--for-replay", &path]) > 0;
+        let output = signalled("KILL", &["fuzz", "--replay", &path], |_| has_child());
+        assert_eq!(output.status.signal(), Some(9));
+        let started = Instant::now();
+        while has_child() {
+            assert!(started.elapsed() < DEADLINE, "a process is left behind");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -14,7 +14,7 @@ use fuzz::{
     FuzzReport, Results, campaign, campaign_by,
 };
 use jit::Nans;
-use osier::schema;
+use osier::{Limits, schema};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -119,11 +119,12 @@ impl CampaignSources {
             (SourceKind::Generated, _) => words.extend(["--programs", "1"].map(str::to_owned)),
             (SourceKind::Smith, _) => words.extend(["--smith", "1"].map(str::to_owned)),
             (SourceKind::Saved, Some(path)) => {
-                return format!("osier fuzz --replay '{}'", path.display());
+                return format!("osier fuzz --replay {}", quoted(&path.display().to_string()));
             }
             _ => {}
         }
-        format!("osier fuzz {}", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        format!("osier fuzz {}", words.join(" "))
     }
 
     /// The options under which one case is judged. They select the program itself only if it is one
@@ -140,6 +141,9 @@ impl CampaignSources {
                 if let Some(path) = &args.stdin {
                     add("--stdin", path.display().to_string());
                 }
+                for (option, value) in unusual_limits(&args.limits.limits()) {
+                    add(option, value.to_string());
+                }
                 corpus.options(number)
             }
             _ => CampaignOptions { seed: args.seed.wrapping_add(number), ..args.options() },
@@ -150,11 +154,23 @@ impl CampaignSources {
     }
 }
 
+/// The options for the limits on reading a program that are not the usual ones, with their values.
+fn unusual_limits(limits: &Limits) -> Vec<(&'static str, u64)> {
+    let usual = Limits::default();
+    let all = [
+        ("--max-input-bytes", limits.input_bytes, usual.input_bytes),
+        ("--max-function-instructions", limits.function_instructions, usual.function_instructions),
+        ("--max-import-bytes", limits.import.base_bytes, usual.import.base_bytes),
+    ];
+    let unusual = all.into_iter().filter(|(_, value, usual)| value != usual);
+    unusual.map(|(option, value, _)| (option, value)).collect()
+}
+
 /// A word of a command as a shell reads it.
-fn quoted(word: &String) -> String {
+fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ',' | '_' | '.');
     match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
+        true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
@@ -250,6 +266,7 @@ impl CampaignResults {
             transitions: all.transitions(),
             all,
             interrupted: stop.interrupt.is_raised(),
+            broken: stop.broken(),
             seconds: stop.started.elapsed().as_secs_f64(),
         }
     }

@@ -1,5 +1,5 @@
 //! The failures of the campaigns: each is judged again, and the first of the generated programs is
-//! reduced to a test. With `--findings`, the first failure with each key is.
+//! reduced to a test. With `--findings`, the smallest failure with each key is.
 //!
 //! The oracles run many times for that, so a budget bounds it (`--reduce-time`). When the budget is
 //! spent, the smallest program found so far is the test.
@@ -13,7 +13,8 @@ use fuzz::{
     FuzzFinding, GuiltyRewrite, RECORD_SCHEMA, SavedCase, judge,
 };
 use jit::Nans;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ impl DescribedFailure {
             place: key.place().to_owned(),
             message: failure.message.clone(),
             reproduce: failure.reproduce.clone(),
+            reproduced: failure.reproduced,
             options: sources.words(args, *kind, *number),
             case_time: args.case_time,
             instructions: case.as_ref().map_or(0, |case| count(case) as u64),
@@ -61,6 +63,28 @@ impl DescribedFailure {
             test: failure.test.clone(),
         }
     }
+}
+
+/// The records of failures: of each key the best one.
+pub(super) fn records(
+    args: &Args,
+    sources: &CampaignSources,
+    failures: &[DescribedFailure],
+) -> Vec<FindingRecord> {
+    let mut best: BTreeMap<&FindingKey, FindingRecord> = BTreeMap::new();
+    for failure in failures {
+        let record = failure.record(args, sources);
+        match best.entry(&failure.key) {
+            Entry::Vacant(entry) => {
+                entry.insert(record);
+            }
+            Entry::Occupied(mut entry) if record.is_better_than(entry.get()) => {
+                entry.insert(record);
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    best.into_values().collect()
 }
 
 /// All failures, each with the command that reproduces it. Some get a test: those that the options
@@ -85,18 +109,43 @@ pub(super) fn failures(
         .zip(reproduced)
         .map(|((again, failure), reproduced)| again.described(failure, reproduced))
         .collect();
-    let (mut generated, mut keys) = (0, BTreeSet::new());
-    for ((again, failure), described) in all.zip(&mut described) {
-        generated += u32::from(again.kind == SourceKind::Generated);
-        let wants_test = match args.findings {
-            Some(_) => keys.insert(described.key.clone()),
-            None => again.kind == SourceKind::Generated && generated == 1,
-        };
-        if wants_test && !again.is_read_by_children() {
+    let wanted = wanted_tests(args, sources, &described);
+    for (at, ((again, failure), described)) in all.zip(&mut described).enumerate() {
+        if wanted.contains(&at) && !again.is_read_by_children() {
             again.test(failure, described);
         }
     }
     described
+}
+
+/// The indices of the failures that get a test: with `--findings` the best failure with each key,
+/// and otherwise the first of the generated programs.
+fn wanted_tests(
+    args: &Args,
+    sources: &CampaignSources,
+    failures: &[DescribedFailure],
+) -> Vec<usize> {
+    if args.findings.is_none() {
+        let first = failures.iter().position(|one| one.kind == SourceKind::Generated);
+        return Vec::from_iter(first);
+    }
+    let mut best: BTreeMap<&FindingKey, usize> = BTreeMap::new();
+    for (at, failure) in failures.iter().enumerate() {
+        let first = *best.entry(&failure.key).or_insert(at);
+        let [record, known] = [failure, &failures[first]].map(|one| one.record(args, sources));
+        if record.is_better_than(&known) {
+            best.insert(&failure.key, at);
+        }
+    }
+    best.into_values().collect()
+}
+
+/// The end of the search for the rewrite to blame.
+enum BlameSearch {
+    /// The rewrite, if there is one. Also if nobody can search.
+    Ended(Option<GuiltyRewrite>),
+    /// The budget was spent.
+    Unfinished,
 }
 
 /// Judges failures again.
@@ -114,10 +163,20 @@ impl FailureRetrial<'_> {
     fn described(self, failure: &FailedCase, reproduced: Option<bool>) -> DescribedFailure {
         let first = &failure.findings[0];
         let message = failure.findings.iter().map(|f| f.to_string()).collect::<Vec<_>>();
-        let guilty = (reproduced == Some(true)).then(|| self.guilty(failure)).flatten();
-        // Names of functions differ between random programs.
-        let within = guilty.as_ref().filter(|_| self.kind == SourceKind::Corpus);
-        let key = FindingKey::new(first, guilty.as_ref(), within.map(|g| &*g.func));
+        let search = match reproduced {
+            Some(true) => self.guilty(failure),
+            Some(false) => BlameSearch::Ended(None),
+            None if self.is_searched(failure) => BlameSearch::Unfinished,
+            None => BlameSearch::Ended(None),
+        };
+        let (key, guilty) = match search {
+            BlameSearch::Unfinished => (FindingKey::before_the_search(first), None),
+            BlameSearch::Ended(guilty) => {
+                // Names of functions differ between random programs.
+                let within = guilty.as_ref().filter(|_| self.kind == SourceKind::Corpus);
+                (FindingKey::new(first, guilty.as_ref(), within.map(|g| &*g.func)), guilty)
+            }
+        };
         let failure_of = FuzzFailure {
             key: key.to_string(),
             oracle: first.oracle.name(),
@@ -166,17 +225,30 @@ impl FailureRetrial<'_> {
         Some(findings??.iter().any(|finding| finding.oracle == oracle))
     }
 
-    /// The rewrite to blame for a failure. A child gets its case as text, which has no world of a
-    /// WASI program; and with NaNs of the processor it judges another program.
-    fn guilty(self, failure: &FailedCase) -> Option<GuiltyRewrite> {
-        let engine = self.args.engine;
+    /// The case in which the rewrite to blame is searched; `None` if nobody can search. A child
+    /// gets its case as text, which has no world of a WASI program; and with NaNs of the processor
+    /// it judges another program.
+    fn searched(self, failure: &FailedCase) -> Option<Case> {
         let case = self.case(failure.number)?;
-        let case = match engine {
-            FuzzEngine::Interp => case,
-            FuzzEngine::Jit if case.options.nans == Nans::Platform => return None,
-            FuzzEngine::Jit => apart::as_sent(&case)?,
-        };
-        let oracle = failure.findings.first()?.oracle;
+        match self.args.engine {
+            FuzzEngine::Interp => Some(case),
+            FuzzEngine::Jit if case.options.nans == Nans::Platform => None,
+            FuzzEngine::Jit => apart::as_sent(&case),
+        }
+    }
+
+    /// Whether there is a search for the rewrite to blame if the budget suffices. The answer does
+    /// not depend on the time: it is part of the key.
+    fn is_searched(self, failure: &FailedCase) -> bool {
+        let is_late = failure.findings.first().is_some_and(native::is_out_of_time);
+        !is_late && self.searched(failure).is_some()
+    }
+
+    /// The rewrite to blame for a failure.
+    fn guilty(self, failure: &FailedCase) -> BlameSearch {
+        let engine = self.args.engine;
+        let oracle = failure.findings[0].oracle;
+        let Some(case) = self.searched(failure) else { return BlameSearch::Ended(None) };
         let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
         let guilty = unless_over(&**self.is_over, move || {
             let fails = |case: &Case| {
@@ -185,7 +257,7 @@ impl FailureRetrial<'_> {
             };
             fuzz::guilty(&case, &fails)
         });
-        guilty.flatten()
+        guilty.map_or(BlameSearch::Unfinished, BlameSearch::Ended)
     }
 
     /// Writes the case of a failure as a test, reduced if possible.

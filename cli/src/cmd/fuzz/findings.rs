@@ -70,8 +70,8 @@ impl FindingsFolder {
 /// Reads the record of a finding.
 ///
 /// # Errors
-/// If the file cannot be read, is no record, or has another schema. Also if its key or its options
-/// are not those of a record: they name files and start a process.
+/// If the file cannot be read, is no record, has another schema, or its key or options are not
+/// those of a record: they name files and start a process.
 pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     let wrong = |why: String| CommandFailure::input(format!("{}: {why}", path.display()));
     let text = input::read_text(path)?;
@@ -102,16 +102,16 @@ fn selects_one_program(record: &FindingRecord) -> bool {
 /// The records that paths name: files, and those of folders (`.json`), sorted by path.
 ///
 /// # Errors
-/// If a folder cannot be read.
+/// If a path names nothing, or a folder cannot be read.
 pub(super) fn records(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut files = Vec::new();
     for path in paths {
-        if !path.is_dir() {
+        let cannot =
+            |e: io::Error| CommandFailure::input(format!("cannot read {}: {e}", path.display()));
+        if !path.metadata().map_err(cannot)?.is_dir() {
             files.push(path.clone());
             continue;
         }
-        let cannot =
-            |e: io::Error| CommandFailure::input(format!("cannot read {}: {e}", path.display()));
         for entry in std::fs::read_dir(path).map_err(cannot)? {
             let file = entry.map_err(cannot)?.path();
             if file.extension().is_some_and(|e| e == "json") {

@@ -114,8 +114,6 @@ pub(super) struct Args {
     declared_calls: bool,
     #[command(flatten)]
     stress: StressArgs,
-    #[command(flatten)]
-    limits: InputLimits,
     /// WebAssembly programs: a file, a file and its arguments in quotes, or a folder of files
     #[arg(long, value_name = "FILE ARGS|DIR", num_args = 1..)]
     corpus: Vec<String>,
@@ -135,12 +133,19 @@ pub(super) struct Args {
     #[arg(help_heading = "Failures", long)]
     no_reduce: bool,
     /// Write each finding to two files in this folder: a test (KEY.oir) and a record (KEY.json); of
-    /// findings with equal keys, those of earlier runs included, the smaller program stays
+    /// findings with equal keys, those of earlier runs included, the smallest program stays that
+    /// shows the finding again
     #[arg(help_heading = "Failures", long, value_name = "DIR")]
     findings: Option<PathBuf>,
     /// Judge the findings in these folders or records again, and no other program; with --findings,
-    /// those that still fail are written to one folder
-    #[arg(help_heading = "Failures", long, value_name = "DIR|FILE", num_args = 1.., conflicts_with_all = ALONE)]
+    /// all but those that pass are written to one folder
+    #[arg(
+        help_heading = "Failures",
+        long,
+        value_name = "DIR|FILE",
+        num_args = 1..,
+        conflicts_with_all = ALONE
+    )]
     replay: Vec<PathBuf>,
     /// Judge only the program of this record
     #[arg(long, hide = true, value_name = "FILE")]
@@ -158,10 +163,16 @@ pub(super) struct Args {
     /// Judge only the case on standard input
     #[arg(long, hide = true)]
     native_case: Option<String>,
+    /// End with the process of this number, which started this one
+    #[arg(long, hide = true, value_name = "PROCESS")]
+    for_replay: Option<u32>,
+    // Its heading would hold for options behind it, too.
+    #[command(flatten)]
+    limits: InputLimits,
 }
 
 /// The options without which `--replay` stands: each record has its own.
-const ALONE: [&str; 31] = [
+const ALONE: [&str; 32] = [
     "time",
     "reduce_time",
     "programs",
@@ -186,6 +197,7 @@ const ALONE: [&str; 31] = [
     "host_memory",
     "declared_calls",
     "StressArgs",
+    "InputLimits",
     "corpus",
     "smith",
     "stdin",
@@ -307,9 +319,20 @@ impl Args {
 /// Judges programs until a limit is reached, then prints the figures and reports the failures.
 ///
 /// # Errors
-/// If an oracle finds something, or a figure is below its floor and `--floors` is set. Also if an
-/// input is wrong, no child process can be started, or the user pressed Ctrl-C.
+/// If an oracle finds something, no program is judged, or a figure is below its floor and
+/// `--floors` is set. Also if an input is wrong, a finding cannot be written, no child process can
+/// be started, or the user pressed Ctrl-C.
 pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
+    // A child of this process gets its options too, and limits itself.
+    let is_child = args.native_case.is_some() || args.native_cases.is_some();
+    if let Some(parent) = args.for_replay.filter(|_| !is_child) {
+        #[cfg(target_os = "linux")]
+        native::end_with_parent()?;
+        // It may have ended before that.
+        if std::os::unix::process::parent_id() != parent {
+            return Err(CommandFailure::input("the process that started this one has ended"));
+        }
+    }
     if args.native_case.is_some() {
         return quietly(|| apart::child_of_one(&args.options()));
     }
@@ -345,6 +368,7 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
         (results, failures)
     });
     let report = results.report(&args, &sources, &stop, &failures);
+    let records = failures::records(&args, &sources, &failures);
     stop.interrupt.end();
     let text = match args.format {
         FuzzFormat::Json => json(&report),
@@ -352,35 +376,52 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
         FuzzFormat::Junit => fuzz::junit(&report, args.floors),
         FuzzFormat::Markdown => fuzz::markdown(&report, args.floors),
     };
-    Output::Stdout.write(&text)?;
+    let mut errors = CommandErrors::default();
+    errors.note(Output::Stdout.write(&text));
     tell_speed(&report);
+    tell_failures(&report);
+    errors.note(report.verdict(args.floors).map_err(CommandFailure::Program));
+    match report.broken {
+        Some(why) => errors.note(Err(CommandFailure::Input(why))),
+        None if report.interrupted => errors.note(Err(CommandFailure::Interrupted)),
+        None => {}
+    }
     if let Some(folder) = &folder {
-        failures.iter().try_for_each(|one| folder.tell_saved(&one.record(&args, &sources)))?;
+        records.iter().for_each(|record| errors.note(folder.tell_saved(record)));
     }
-    ended(verdict(&args, &report), &report, stop.broken())
+    errors.end()
 }
 
-/// The end of the command. Failures found so far are reported before the error or the interrupt
-/// that ended the campaigns.
-fn ended(
-    verdict: Result<(), CommandFailure>,
-    report: &FuzzReport,
-    broken: Option<String>,
-) -> Result<(), CommandFailure> {
-    let early = match broken {
-        Some(why) => CommandFailure::Input(why),
-        None if report.interrupted => CommandFailure::Interrupted,
-        None => return verdict,
-    };
-    if let Err(failure) = verdict {
-        failure.tell();
+/// The errors of steps that do not depend on each other: a finding that cannot be written must
+/// neither hide the failures nor keep the others from being written.
+#[derive(Default)]
+struct CommandErrors(Vec<CommandFailure>);
+
+impl CommandErrors {
+    fn note(&mut self, step: Result<(), CommandFailure>) {
+        match step {
+            Ok(()) => {}
+            // It ends the command with status 0, so any other error comes after it.
+            Err(CommandFailure::ClosedOutput) => self.0.insert(0, CommandFailure::ClosedOutput),
+            Err(error) => self.0.push(error),
+        }
     }
-    Err(early)
+
+    /// Tells all errors but the last, which ends the command.
+    ///
+    /// # Errors
+    /// If a step failed.
+    fn end(mut self) -> Result<(), CommandFailure> {
+        let Some(last) = self.0.pop() else { return Ok(()) };
+        for error in self.0 {
+            error.tell();
+        }
+        Err(last)
+    }
 }
 
-/// Reports all failures. Fails if there are any, if a program took too long, if no program was
-/// judged in the time, or if `--floors` is set and a figure is below its floor.
-fn verdict(args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
+/// Tells what the oracles found, and the programs that took too long.
+fn tell_failures(report: &FuzzReport) {
     for failure in &report.failures {
         tell(&format!("{}\nreproduce: {}", failure.message, failure.reproduce));
         if let Some(guilty) = &failure.guilty {
@@ -395,20 +436,6 @@ fn verdict(args: &Args, report: &FuzzReport) -> Result<(), CommandFailure> {
     }
     for command in &report.late {
         tell(&format!("took longer than --case-time: {command}"));
-    }
-    let (failed, late) = (report.failures.len(), report.late.len());
-    let failure = |message: String| Err(CommandFailure::Program(message));
-    let is_idle = report.all.programs == 0 && !report.unfinished.is_empty();
-    match (failed, late) {
-        (0, 0) if is_idle => failure("the time was up before any program was judged".to_owned()),
-        (0, 0) if args.floors && !report.below_floors.is_empty() => {
-            failure(report.below_floors.join("; "))
-        }
-        (0, 0) => Ok(()),
-        (0, 1) => failure("1 program took longer than --case-time".to_owned()),
-        (0, late) => failure(format!("{late} programs took longer than --case-time")),
-        (1, _) => failure("1 program with findings".to_owned()),
-        (failed, _) => failure(format!("{failed} programs with findings")),
     }
 }
 

@@ -118,6 +118,17 @@ pub(super) fn clock() -> Clock {
     Arc::new(move || started.elapsed())
 }
 
+/// Ends this process when its parent ends, even if the parent is killed. The signal comes when the
+/// thread that started this process ends: it waits for it.
+///
+/// # Errors
+/// If the system refuses.
+#[cfg(target_os = "linux")]
+pub(super) fn end_with_parent() -> Result<(), CommandFailure> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|e| CommandFailure::input(format!("cannot limit the process: {e}")))
+}
+
 /// Limits the whole process from now on, and runs `work` in a thread with a large stack. The end of
 /// the parent ends the process, even if the parent is killed (`a_killed_fuzzer_leaves_no_child`).
 ///
@@ -131,9 +142,8 @@ pub(super) fn within_limits<T: Send>(
     let cannot =
         |error: io::Error| CommandFailure::input(format!("cannot limit the process: {error}"));
     limit(&resources).map_err(cannot)?;
-    // The signal comes when the thread that started the child ends: it waits for the child.
     #[cfg(target_os = "linux")]
-    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| cannot(e.into()))?;
+    end_with_parent()?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .name("native".to_owned())
