@@ -17,11 +17,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Judges findings again. Those that still fail are written to `folder` too.
+/// Judges findings again. A finding that still fails is written to `folder` too.
 ///
 /// # Errors
-/// If a finding still fails, was not judged, or cannot be read. Also if there are none, or the user
-/// pressed Ctrl-C.
+/// If a finding still fails, was not judged, or cannot be read. Also if there is no finding, or the
+/// user pressed Ctrl-C.
 pub(super) fn replay(args: &Args, folder: Option<&FindingsFolder>) -> Result<(), CommandFailure> {
     let files = findings::records(&args.replay)?;
     if files.is_empty() {
