@@ -123,7 +123,10 @@ impl CampaignSources {
             }
             _ => {}
         }
-        format!("osier fuzz {}", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+        format!(
+            "osier fuzz {}",
+            words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        )
     }
 
     /// The options under which one case is judged. They select the program itself only if it is one
@@ -151,10 +154,10 @@ impl CampaignSources {
 }
 
 /// A word of a command as a shell reads it.
-fn quoted(word: &String) -> String {
+fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | ',' | '_' | '.');
     match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
+        true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
