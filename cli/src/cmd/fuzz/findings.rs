@@ -70,8 +70,8 @@ impl FindingsFolder {
 /// Reads the record of a finding.
 ///
 /// # Errors
-/// If the file cannot be read, is no record, has another schema, or its key or options are not
-/// those of a record: they name files and start a process.
+/// If the file cannot be read, is no record, or has another schema. Also if its key is no name for
+/// a file, or its options do more than select a program.
 pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     let wrong = |why: String| CommandFailure::input(format!("{}: {why}", path.display()));
     let text = input::read_text(path)?;
@@ -99,7 +99,7 @@ fn selects_one_program(record: &FindingRecord) -> bool {
     is_option("--corpus") != record.case.is_some() && !others.into_iter().any(is_option)
 }
 
-/// The records that paths name: files, and those of folders (`.json`), sorted by path.
+/// The paths of records, sorted: the given files, and the files `.json` of the given folders.
 ///
 /// # Errors
 /// If a path names nothing, or a folder cannot be read.
