@@ -82,9 +82,9 @@ fn costs(report: &Report) -> TextTable {
     table
 }
 
-/// Whether every point has an entry at the level of the report, but not at `live`. Causes and
-/// functions are then those of `live`: a table of full shares tells nothing, and entries of higher
-/// levels cost kept values.
+/// Whether every point has an entry at the level of the report, but not at `live`. The tables then
+/// show the level `live`: a table of full shares tells nothing, and entries of higher levels cost
+/// kept values.
 fn costs_at_live(report: &Report) -> bool {
     let sums = sums(report).map(|(_, sum)| sum);
     sums.iter().all(|sum| sum.causes.total() == 0)

@@ -306,7 +306,7 @@ pub struct FunctionReport {
     /// The name of the function in the module.
     pub name: String,
     /// Whether the name is one of a library that compilers link with programs
-    /// ([`crate::is_of_library`]). Tables list these functions behind those of the program.
+    /// ([`crate::is_of_library`]). Tables list functions of libraries last.
     #[serde(default)]
     pub of_library: bool,
     /// The calls in the profile; `null` without one.

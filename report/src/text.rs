@@ -297,7 +297,7 @@ pub(super) fn keys(maps: [&BTreeMap<String, u64>; 2]) -> BTreeSet<&String> {
 /// The most functions that the verbose text and the figures of the page list.
 const MOST_FUNCTIONS: usize = 40;
 
-/// The largest functions, those of libraries last.
+/// The largest functions. Functions of libraries come last.
 fn functions(report: &Report) -> TextTable {
     let changed: Vec<&FunctionReport> =
         report.functions.iter().filter(|f| f.is_changed()).collect();

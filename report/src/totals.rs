@@ -29,7 +29,7 @@ pub(super) fn totals(functions: &[FunctionReport]) -> Totals {
     totals
 }
 
-/// Functions by size: those of the program, then those of libraries, the largest of each first.
+/// Functions by size, the largest first. Functions of libraries come last.
 pub(super) fn by_size<'a>(functions: &[&'a FunctionReport]) -> Vec<&'a FunctionReport> {
     let mut ordered = functions.to_vec();
     ordered.sort_by_key(|f| (f.of_library, std::cmp::Reverse(f.base.instructions)));

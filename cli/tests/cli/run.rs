@@ -174,8 +174,8 @@ const BYTES_OF_ARGUMENTS: &str = r#"(module
     (drop (call $sizes (i32.const 0) (i32.const 4)))
     (call $exit (i32.load (i32.const 4)))))"#;
 
-/// All behind FILE is the program's. An option of the command there is told, since it has no
-/// effect; behind `--` it is not.
+/// The program gets all words behind FILE. The command notes an option of its own among them,
+/// unless `--` precedes the option.
 #[test]
 fn arguments_of_the_program_follow_the_file() {
     let with = |arguments: &[&str]| {

@@ -85,7 +85,7 @@ fn body_row(row: &TableRow, columns: usize) -> Markup {
     }
 }
 
-/// The label of a row. A name that shows nothing is escaped: a heading without text is none
+/// The label of a row. Invisible names are escaped, because screen readers skip empty headings
 /// (`tests/browser/pages` judges modules with such names).
 fn row_heading(label: &str) -> String {
     let text = label.trim_start();

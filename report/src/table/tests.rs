@@ -13,13 +13,33 @@ fn a_shortened_table_tells_how_many_rows_it_lacks() {
     table.spans(&[(1, "all")]);
     ["head", "a", "b", "c", "d", "e"].into_iter().for_each(|label| table.row(label, ["1"]));
     table.keep(4);
-    assert_eq!(table.lines()[5..], ["d        1".to_owned(), "  and 1 more".to_owned()]);
+    assert_eq!(
+        table.lines()[5..],
+        ["d        1".to_owned(), "  and 1 more: see --verbose".to_owned()]
+    );
     table.shorten(2, 1);
-    assert_eq!(table.lines()[3..], ["b        1".to_owned(), "  and 3 more".to_owned()]);
+    assert_eq!(
+        table.lines()[3..],
+        ["b        1".to_owned(), "  and 3 more: see --verbose".to_owned()]
+    );
     table.shorten(9, 1);
-    assert_eq!(table.lines()[2..], ["a        1".to_owned(), "  and 4 more".to_owned()]);
+    assert_eq!(
+        table.lines()[2..],
+        ["a        1".to_owned(), "  and 4 more: see --verbose".to_owned()]
+    );
     table.shorten(9, 1);
     assert_eq!(table.lines().len(), 4);
+}
+
+/// Rows that a table lacks from the beginning count, too, when it is shortened further.
+#[test]
+fn a_table_that_is_cut_twice_tells_all_rows_it_lacks() {
+    let mut table = TextTable::new(6, &[4]);
+    ["head", "a", "b", "c"].into_iter().for_each(|label| table.row(label, ["1"]));
+    table.and_more(5, 3);
+    assert_eq!(table.lines()[4], "  and 2 more: see --format json");
+    table.shorten(1, 1);
+    assert_eq!(table.lines()[3..], ["  and 3 more: see --format json".to_owned()]);
 }
 
 #[test]

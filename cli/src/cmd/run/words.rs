@@ -57,9 +57,8 @@ impl ProgramWords {
     }
 }
 
-/// Says that the program gets an option of this command, if its first argument is one. Whoever
-/// writes the option behind FILE by mistake learns why it has no effect; `--` before it says that
-/// it is the program's.
+/// Notes that the program gets an option of this command, if its first argument is one: a user may
+/// have written the option behind FILE by mistake. After `--`, the argument is the program's.
 fn note_option(first: Option<&String>) {
     let Some(name) = first.and_then(|first| first.strip_prefix("--")) else { return };
     let name = name.split('=').next().unwrap_or(name);
