@@ -164,7 +164,7 @@ pub fn replay_junit(report: &ReplayReport) -> String {
     for (key, findings) in keys {
         let bad = findings.iter().filter(|one| one.verdict != ReplayVerdict::Passes);
         let text = |one: &&ReplayedFinding| format!("{}\n{}", one.file, one.message);
-        let text = bad.clone().map(|one| text(one)).collect::<Vec<_>>().join("\n");
+        let text = bad.clone().map(text).collect::<Vec<_>>().join("\n");
         let is_judged = |one: &&&ReplayedFinding| one.verdict != ReplayVerdict::NotJudged;
         // A finding that fails tells more than one that nobody judged.
         let worst = bad.clone().find(is_judged).or_else(|| bad.clone().next());
