@@ -345,9 +345,7 @@ fn commands_of_the_manuals_run_as_they_are_printed() {
         for line in block {
             let words: Vec<&str> = line.split_whitespace().collect();
             let mut command = match words.as_slice() {
-                ["osier", rest @ ..] if !rest.iter().any(|word| is_blank(&word)) => {
-                    harness::command(rest)
-                }
+                ["osier", rest @ ..] if !rest.iter().any(is_blank) => harness::command(rest),
                 ["cp", rest @ ..] => {
                     let mut copy = Command::new("cp");
                     copy.args(rest);
