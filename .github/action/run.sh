@@ -130,6 +130,7 @@ report() {
     said=$(summary "$file" --against "$older" 2>&1 >>"$comment") || status=$?
     [ -z "$said" ] || echo "$said" >&2
     if [ "$status" = 2 ]; then
+      echo "run.sh: no comparison with $older" >&2
       status=0
       summary "$file" >>"$comment" || status=$?
       # An indented block, in which no text can form a link.

@@ -134,7 +134,7 @@ fn each_module_has_its_own_report() {
     assert_eq!(reports(), names);
 }
 
-/// The comment says why it has no comparison, and a file that is no record stops nothing.
+/// The comment says why it has no comparison. A file without a record does not end the script.
 #[test]
 fn files_of_other_versions_are_named() {
     let folder = scratch();

@@ -105,8 +105,8 @@ fn a_saved_program_is_judged_by_its_record() {
     }
 }
 
-/// Of a folder of all kinds of records, merging keeps those that do not pass, and a file that is no
-/// record keeps none from being judged.
+/// Merging keeps the findings that still fail and the findings that are not judged. A file without
+/// a record does not end the command.
 #[test]
 fn all_but_the_findings_that_pass_are_merged() {
     let (folder, merged) = (scratch(), scratch());

@@ -185,10 +185,10 @@ impl Figures {
         self.state.total().transitions + speculation + inlining + native
     }
 
-    /// Whether an oracle ran: none without a program. [`FuzzOracle::Panic`] always runs. Otherwise a
-    /// campaign runs the speculation oracle or the inlining oracle alone, or [`FuzzOracle::Ssa`]
-    /// with either the native oracle or all other oracles. Reports name the oracles that did not
-    /// run, so that readers do not mistake silence for a verdict.
+    /// Whether an oracle ran: none does without a program. [`FuzzOracle::Panic`] always runs.
+    /// Otherwise a campaign runs the speculation oracle or the inlining oracle alone, or
+    /// [`FuzzOracle::Ssa`] with either the native oracle or all other oracles. Reports name the
+    /// oracles that did not run, so that readers do not mistake silence for a verdict.
     pub fn asked(&self, oracle: FuzzOracle) -> bool {
         if self.programs == 0 {
             return false;

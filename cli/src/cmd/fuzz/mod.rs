@@ -138,7 +138,7 @@ pub(super) struct Args {
     #[arg(help_heading = "Failures", long, value_name = "DIR")]
     findings: Option<PathBuf>,
     /// Judge the findings in these folders or records again, and no other program; with --findings,
-    /// all but those that pass are written to one folder
+    /// the findings that do not pass are written to one folder
     #[arg(
         help_heading = "Failures",
         long,

@@ -119,7 +119,7 @@ pub(super) fn clock() -> Clock {
 }
 
 /// Ends this process when its parent ends, even if the parent is killed. The signal comes when the
-/// thread that started this process ends: it waits for it.
+/// thread that started this process ends; that thread waits for this process.
 ///
 /// # Errors
 /// If the system refuses.

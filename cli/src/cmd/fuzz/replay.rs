@@ -20,12 +20,12 @@ use std::process::{Command, ExitStatus, Stdio};
 /// The text of a finding that the command did not come to.
 const NOT_COME_TO: &str = "the command was interrupted";
 
-/// Judges findings again. All but those that pass are written to `folder` too. A file that is no
-/// record counts as not judged: others must not lose their verdicts by it.
+/// Judges findings again, and writes the findings that do not pass to `folder` too. A file without
+/// a record counts as a finding that is not judged, so that the other findings keep their verdicts.
 ///
 /// # Errors
-/// If a finding still fails or was not judged. Also if there are none, a path names nothing, a
-/// finding cannot be written, or the user pressed Ctrl-C.
+/// If a finding still fails or was not judged. Also if no path has a finding, a path names nothing,
+/// a finding cannot be written, or the user pressed Ctrl-C.
 pub(super) fn replay(args: &Args, folder: Option<&FindingsFolder>) -> Result<(), CommandFailure> {
     let files = findings::records(&args.replay)?;
     if files.is_empty() {
