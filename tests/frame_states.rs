@@ -490,8 +490,8 @@ fn states_that_do_not_fit_a_function_are_refused() {
     assert_eq!(found, Err(NotInlined::States { func: main, error }));
 }
 
-/// The argument of an inlined function is assumed, and the exit could land in front of the call, where
-/// the caller has no state.
+/// The argument of an inlined function is assumed, and the exit could land in front of the call,
+/// where the caller has no state.
 const GUESSED: &str = "
 memory @mem 1
 func @triple(%x: i64) -> i64 {

@@ -156,7 +156,7 @@ impl BatchWatch<'_> {
         self.campaign.is_over() || locked(self.batch).is_abandoned
     }
 
-    /// Tells an event. Returns whether the judge is to go on.
+    /// Tells an event. The answer says whether the judge goes on.
     pub fn tell(&self, event: CaseEvent) -> bool {
         let mut batch = locked(self.batch);
         if batch.is_abandoned {

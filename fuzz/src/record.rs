@@ -40,7 +40,7 @@ pub struct FindingKey {
 enum KeyRewrite {
     /// The pass and the rule.
     Named([String; 2]),
-    /// There is none, or nobody can search for it.
+    /// The search found no rewrite, or nobody can search for one.
     Nothing,
     /// The search did not end.
     Unknown,

@@ -47,7 +47,7 @@ pub(super) fn mapping_files(data: &[u8]) {
     entries_that_hold(&file, &module);
 }
 
-/// The number of entries of a file that hold. Functions whose lines are wrong have none.
+/// The number of entries of a file that hold. A function whose lines are wrong has no lines.
 pub(super) fn entries_that_hold(file: &exchange::Exported<'_>, module: &Module) -> u64 {
     let mut held = 0;
     for function in &file.functions {
