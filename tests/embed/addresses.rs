@@ -67,45 +67,6 @@ fn continuations_call_bound_functions_at_their_addresses() {
     assert_eq!(vm.invoke(pair.func, &[4], &mut host), Err(RunError::Link(refused)));
 }
 
-/// Calls `@rare` in a block marked cold alone.
-const COLD: &str = "
-import func @rare \"env\" \"rare\" (i64) -> i64
-import func @often \"env\" \"often\" (i64) -> i64
-func @f(%x: i64) -> i64 {
-entry:
-  %y = call @often(%x)
-  br_if %x, done(%y), seldom
-seldom cold:
-  %z = call @rare(%y)
-  jump done(%z)
-done(%r: i64):
-  return %r
-}
-";
-
-extern "C" fn next(x: u64) -> u64 {
-    x + 1
-}
-
-#[test]
-fn cold_blocks_call_no_function_at_its_address() {
-    let module = module(COLD);
-    let mut vm = untraced(&module);
-    let (rare, often) = (named(&module, "rare"), named(&module, "often"));
-    vm.bind(rare, &plain(double)).expect("it fits");
-    let rare_alone = calling(&vm, "f", &vm.bound());
-    let shims = calling(&vm, "f", &BoundFunctions::default());
-    assert_eq!(rare_alone.code_size(), shims.code_size(), "the call goes through the cold stub");
-    vm.bind(often, &plain(next)).expect("it fits");
-    let version = calling(&vm, "f", &vm.bound());
-    vm.install(&version, Vec::new()).expect("it fits");
-    assert_eq!(invoke(&mut vm, version.func(), &[0]), Ok(Outcome::Returned(vec![2])));
-    assert_eq!(invoke(&mut vm, version.func(), &[4]), Ok(Outcome::Returned(vec![5])));
-    assert_eq!(vm.unbind(often), Err(BindError::InUse(often)));
-    vm.bind(rare, &plain(next)).expect("no code calls it at its address");
-    assert_eq!(invoke(&mut vm, version.func(), &[0]), Ok(Outcome::Returned(vec![2])));
-}
-
 /// `@f` calls `@both` in hot and cold code; `@g` calls `@rare` in its cold code instead.
 const HOT_AND_COLD: &str = "
 import func @first \"env\" \"first\" (i64) -> i64
@@ -132,6 +93,29 @@ done(%r: i64):
   return %r
 }
 ";
+
+extern "C" fn next(x: u64) -> u64 {
+    x + 1
+}
+
+#[test]
+fn cold_blocks_call_no_function_at_its_address() {
+    let module = module(HOT_AND_COLD);
+    let mut vm = untraced(&module);
+    let (rare, often) = (named(&module, "rare"), named(&module, "both"));
+    vm.bind(rare, &plain(double)).expect("it fits");
+    let rare_alone = calling(&vm, "g", &vm.bound());
+    let shims = calling(&vm, "g", &BoundFunctions::default());
+    assert_eq!(rare_alone.code_size(), shims.code_size(), "the call goes through the cold stub");
+    vm.bind(often, &plain(next)).expect("it fits");
+    let version = calling(&vm, "g", &vm.bound());
+    vm.install(&version, Vec::new()).expect("it fits");
+    assert_eq!(invoke(&mut vm, version.func(), &[0]), Ok(Outcome::Returned(vec![2])));
+    assert_eq!(invoke(&mut vm, version.func(), &[4]), Ok(Outcome::Returned(vec![5])));
+    assert_eq!(vm.unbind(often), Err(BindError::InUse(often)));
+    vm.bind(rare, &plain(next)).expect("no code calls it at its address");
+    assert_eq!(invoke(&mut vm, version.func(), &[0]), Ok(Outcome::Returned(vec![2])));
+}
 
 /// The call of a function at its address in hot code does not bring that call into cold code.
 #[test]

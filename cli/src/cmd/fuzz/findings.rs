@@ -150,4 +150,4 @@ impl CaseSource for SavedProgram {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -183,26 +183,12 @@ fn ended(status: ExitStatus, said: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fuzz::RECORD_SCHEMA;
+    use crate::cmd::fuzz::findings::tests::record;
     use serde_json::{Value, json};
     use std::os::unix::process::ExitStatusExt;
 
     fn verdict_of(status: i32, document: &Value) -> ReplayVerdict {
-        let record = FindingRecord {
-            schema: RECORD_SCHEMA,
-            key: "state-any-0".to_owned(),
-            oracle: "state".to_owned(),
-            guilty: None,
-            place: String::new(),
-            message: String::new(),
-            reproduce: String::new(),
-            reproduced: None,
-            options: Vec::new(),
-            case_time: None,
-            instructions: 1,
-            case: None,
-            test: None,
-        };
+        let record = record(1, None);
         let text = match document {
             Value::Null => String::new(),
             document => document.to_string(),

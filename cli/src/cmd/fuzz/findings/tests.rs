@@ -2,7 +2,8 @@
 
 use super::*;
 
-fn record(instructions: u64, test: Option<&str>) -> FindingRecord {
+/// A finding of the state oracle, with this number of instructions.
+pub(in crate::cmd::fuzz) fn record(instructions: u64, test: Option<&str>) -> FindingRecord {
     FindingRecord {
         reproduced: Some(true),
         schema: RECORD_SCHEMA,
