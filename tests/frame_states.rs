@@ -25,6 +25,7 @@ use osr::{Level, VersionGraph, VersionTree, required};
 use passes::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use transition::frames::FramePlace;
 use transition::mapping::{Entry, Mapping};
 use transition::{Demand, Side};
 use verify::generate::{Weights, generate};
@@ -510,42 +511,51 @@ entry:
 }
 ";
 
-/// An interpreter cannot continue at a point without a state: such an assumption is given up, and
-/// the version links.
-#[test]
-fn an_exit_in_front_of_an_inlined_call_lands_at_a_state() {
-    let module = parsed(GUESSED);
-    let func = |name: &str| module.func_named(name).expect("the text has it");
+/// The guess is that the argument of `@triple` is 7. Its frame states are at the first points of
+/// both functions and, if `waits`, behind the call.
+fn guessed(module: &Arc<Module>, waits: bool) -> (Inlined, BTreeMap<Func, Arc<FrameStates>>) {
+    let [main, triple] = ["main", "triple"].map(|name| module.func_named(name).expect("named"));
     let body = |func: Func| module.body(func).expect("a body");
-    let (main, triple) = (func("main"), func("triple"));
     let first = |func: Func| Point::before(body(func).first_inst(body(func).entry()));
     let call = body(main).all_insts().find(|inst| body(main).inst(*inst).opcode == Opcode::Call);
     let behind = body(main).next_inst(call.expect("a call")).expect("a next");
-    let named = |func: Func| body(func).arguments().iter().enumerate();
     let state = |func: Func, pc: u32| {
-        let locals = named(func).map(|(slot, value)| local(slot as u32, *value)).collect();
+        let named = body(func).arguments().iter().enumerate();
+        let locals = named.map(|(slot, value)| local(slot as u32, *value)).collect();
         FrameState::new(func.as_u32(), pc, locals)
     };
     let (mut of_main, mut of_triple) = (FrameStates::new(), FrameStates::new());
     of_main.set(first(main), state(main, 0));
-    of_main.set(Point::before(behind), state(main, 2));
     of_triple.set(first(triple), state(triple, 0));
+    if waits {
+        of_main.set(Point::before(behind), state(main, 2));
+    }
     let states = BTreeMap::from([(main, Arc::new(of_main)), (triple, Arc::new(of_triple))]);
     let guess = Assumption::is(first(triple), body(triple).arguments()[0], 7);
     let plan = InlinePlan { policy: ALL, ..InlinePlan::o3() }
         .with_states(states.clone())
         .assuming(BTreeMap::from([(triple, vec![guess])]));
-    let made = inlined(&module, main, &plan).expect("the call is inlined");
-    let assumed = &made.assumptions;
-    assert_eq!(assumed.exits.len() + assumed.dropped.len(), 1, "{assumed:?}");
-    let engine = Engine::new(Config::default()).expect("native code runs here");
-    let version = made.tree.function(made.optimized);
-    let spec = VersionSpec::leaving(version, |_| Some(&*made.down)).expect("exits have entries");
-    let spec = spec.with_sites(Arc::new(made.copies.sites()));
-    let code = engine.version(&module, main, version, spec).expect("compiled");
-    let mut vm =
-        Vm::new(&engine, &module, Limits::default(), Options::traced()).expect("instantiated");
-    let hand = |_: &_| Action::Hand(Arc::new(made.down.clone()), Arc::new(states.clone()));
-    let actions = code.points().iter().map(hand).collect();
-    assert_eq!(vm.install(&code, actions), Ok(()));
+    (inlined(module, main, &plan).expect("the call is inlined"), states)
+}
+
+/// An interpreter cannot continue at a point without a state. Such an assumption is given up by its
+/// reason, and the version has no exit that a machine would refuse.
+#[test]
+fn an_exit_without_a_state_to_land_at_is_given_up() {
+    for waits in [true, false] {
+        let (made, states) = guessed(&parsed(GUESSED), waits);
+        let assumed = &made.assumptions;
+        assert!(assumed.exits.is_empty());
+        let [dropped] = &assumed.dropped[..] else { panic!("{assumed:?}") };
+        assert!(format!("{dropped:?}").contains("NoLanding"), "{dropped:?}");
+        // Every other entry lands at states.
+        let main = *states.keys().next_back().expect("two functions");
+        assert!(made.down.entries().count() > 0);
+        for (point, entry) in made.down.entries() {
+            for landing in entry.landings(main, made.down.target()) {
+                let FramePlace::Before(at) = landing.at else { continue };
+                assert!(states[&landing.func].get(at).is_some(), "{point:?}: {landing:?}");
+            }
+        }
+    }
 }

@@ -57,6 +57,7 @@ programs=()
 files=()
 add() {
   local file=$1 known
+  [[ $1 != -* ]] || wrong "a program begins with a hyphen: write ./$1"
   programs+=("$1")
   [ -f "$file" ] || file=${file%%[[:space:]]*}
   for known in ${files[@]+"${files[@]}"}; do

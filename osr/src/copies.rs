@@ -196,9 +196,9 @@ impl LinkedUses<'_> {
 
     /// Adds the values that entries from the copy require, at the originals of their points. Where
     /// inlined code never returns, more dominates in the copy than in the original. So an entry may
-    /// require a value that the original does not have at the point on every path. No entry into
-    /// the original can provide it, and the entry is skipped
-    /// (`code_that_never_returns_leaves_values_of_one_arm_alone`).
+    /// require a value that the original does not have at the point on every path, by the
+    /// dominators of the whole graph, which engines know. No entry into the original can provide
+    /// it, and the entry is skipped (`code_that_never_returns_leaves_values_of_one_arm_alone`).
     fn add_entered(&self, ahead: &Mapping, live: &LiveTable, uses: &mut ExtraUses) -> bool {
         let mut grew = false;
         for (point, entry) in ahead.entries() {

@@ -87,8 +87,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// An obstacle of which nothing else is known.
-    pub fn new(reason: Reason) -> Obstacle {
+    pub(crate) fn new(reason: Reason) -> Obstacle {
         Obstacle { reason, value: None, inst: None, blame: None }
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct Args {
     program: Vec<OsString>,
     /// Call this function and print its results, one per line, instead of running the program's
     /// _start; its arguments stand behind FILE. The option may stand right behind FILE, too
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     invoke: Option<String>,
     /// Engine that executes the program
     #[arg(long, value_enum, default_value_t = RunEngine::Interp)]

@@ -47,7 +47,8 @@ pub(super) fn suggesting(mut error: clap::Error) -> clap::Error {
     let wanted = wanted.to_owned();
     let mut command = Cli::command();
     command.build();
-    let mut words = std::env::args().skip(1);
+    // A word that is not Unicode names no subcommand (`a_word_that_is_not_unicode_is_no_panic`).
+    let mut words = std::env::args_os().skip(1).filter_map(|word| word.into_string().ok());
     let used = words.find_map(|word| command.find_subcommand(word)).unwrap_or(&command);
     let names = used.get_arguments().filter_map(|arg| arg.get_long()).map(str::to_owned);
     let names: Vec<String> = names.collect();

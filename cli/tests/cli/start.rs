@@ -88,3 +88,12 @@ fn a_graph_has_the_blocks_loops_and_entries_of_both_versions() {
     let inlined = ["opt", "docs/examples/called.oir", "--pipeline", "O3", "--emit", "dot"];
     assert!(osier(&inlined).with_status(2).stderr.contains("no pipeline with inline"));
 }
+
+#[test]
+fn a_word_that_is_not_unicode_is_no_panic() {
+    use std::os::unix::ffi::OsStrExt;
+    let word = std::ffi::OsStr::from_bytes(b"\xff");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_osier"));
+    let ended = command.arg("--bogus").arg(word).output().expect("it runs");
+    assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+}

@@ -177,7 +177,7 @@ fn inline_without(
     let base = module.body(func).expect("the function has a body").clone();
     let mut row = InliningRow::new(landings.callers(), func, base, plan, left_out, observer)?;
     let copies = row.judged(module)?;
-    row.land_at_states(&copies);
+    row.land_at_states(module, &copies);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
     let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins, plan.work);

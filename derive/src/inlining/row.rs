@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::{CopyClaim, InstanceId};
+use transition::frames::FramePlace;
 
 /// The versions from the base to the copy.
 pub(super) struct InliningRow {
@@ -64,20 +65,50 @@ impl InliningRow {
         Ok(InliningRow { func, tree, cleaned, copy, claim, assumed, states, refused })
     }
 
-    /// Lets runs land in inlined code of a function with frame states where its base has one.
-    pub(super) fn land_at_states(&mut self, copies: &Copies) {
-        let of = |id: InstanceId| copies.instances()[id].func;
-        let may = |inst: &Inst| match copies.origin(*inst) {
-            Some((id, origin)) if id > 0 => match self.states.get(&of(id)) {
-                Some(states) => states.get(Point::before(origin)).is_some(),
-                None => true,
-            },
-            _ => true,
-        };
-        if !self.states.is_empty() {
-            let points = self.copy().all_insts().filter(may).map(Point::before).collect();
-            self.tree.land_at(self.copy, points);
+    /// Lets runs land in inlined code, and in front of inlined calls, only where all activations
+    /// have frame states. Example: the jump in place of a call corresponds to the call itself,
+    /// which the interpreter would make; without a state there, the entry of the callee is the
+    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`).
+    pub(super) fn land_at_states(&mut self, module: &Module, copies: &Copies) {
+        if self.states.is_empty() {
+            return;
         }
+        let instances = copies.instances();
+        let waits = |mut id: InstanceId| {
+            while let Some((caller, call)) = instances[id].caller {
+                if !self.has_state(module, instances[caller].func, FramePlace::Within(call)) {
+                    return false;
+                }
+                id = caller;
+            }
+            true
+        };
+        let is_call = |at: Inst| instances.iter().any(|one| one.caller == Some((0, at)));
+        let has_state = |id: InstanceId, at: Inst| {
+            let place = FramePlace::Before(Point::before(at));
+            self.has_state(module, instances[id].func, place)
+        };
+        let may = |inst: &Inst| match copies.origin(*inst) {
+            Some((0, origin)) => !is_call(origin) || has_state(0, origin),
+            Some((id, origin)) => has_state(id, origin) && waits(id),
+            None => true,
+        };
+        let points = self.copy().all_insts().filter(may).map(Point::before).collect();
+        self.tree.land_at(self.copy, points);
+    }
+
+    /// Whether the frame states of a function have one where an activation stands. True for a
+    /// function without states.
+    pub(super) fn has_state(&self, module: &Module, func: Func, place: FramePlace) -> bool {
+        let Some(states) = self.states.get(&func) else { return true };
+        let at = match place {
+            FramePlace::Before(point) => Some(point),
+            FramePlace::Within(call) => {
+                let base = module.body(func).filter(|base| base.has_inst(call));
+                base.and_then(|base| base.next_inst(call)).map(Point::before)
+            }
+        };
+        at.is_some_and(|at| states.get(at).is_some())
     }
 
     /// The version that was inlined into.

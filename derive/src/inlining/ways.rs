@@ -11,9 +11,13 @@ use check::{Checked, CheckedComposition, Copies, FrameRefusal};
 use ir::{FrameStates, Function, Inst, Module, Point};
 use osr::{CopyLink, Level, Obstacle, Reason, Version, VersionGraph, VersionTree};
 use std::collections::BTreeSet;
-use transition::frames::{FramePlace, Landing};
+use transition::frames::Landing;
 use transition::mapping::Mapping;
 use transition::{Demand, Pair};
+
+/// Why an entry is dropped that lands where a function has no frame state.
+const NO_STATE: Why =
+    Why::Obstacle(Obstacle { reason: Reason::NoLanding, value: None, inst: None, blame: None });
 
 /// The ways, and the points without any.
 pub(super) struct ProvedWays {
@@ -104,7 +108,7 @@ impl<'t> InliningWays<'t> {
         let points = [0, 1].map(|end: usize| self.reachable(ends[end], &unreachable[end]));
         let into = missing(&points[0], &up, &proved.mappings[self.before[0]], Why::Refused);
         let mut out = missing(&points[1], &down, &proved.mappings[self.after[1]], Why::Frames);
-        out.replace(&without_state, Why::Obstacle(Obstacle::new(Reason::NoLanding)));
+        out.replace(&without_state, NO_STATE);
         let events = self.events(copies);
         let without_exit = self.without_exit(exits, &down.mapping, &out, &proved.mappings);
         let step = |edge: usize| proved.mappings[edge].clone();
@@ -124,19 +128,12 @@ impl<'t> InliningWays<'t> {
 
     /// Drops the entries with a landing at which the frame states of its function have none, and
     /// returns their points. An interpreter could not continue there, so the assumption of such an
-    /// exit is given up (`an_exit_in_front_of_an_inlined_call_lands_at_a_state`).
+    /// exit is given up (`an_exit_without_a_state_to_land_at_is_given_up`).
     fn drop_without_state(&self, module: &Module, down: &mut Checked<Mapping>) -> BTreeSet<Point> {
-        let has_state = |landing: Landing<'_>| {
-            let Some(states) = self.row.states.get(&landing.func) else { return true };
-            let at = match landing.at {
-                FramePlace::Before(point) => Some(point),
-                FramePlace::Within(call) => {
-                    let base = module.body(landing.func);
-                    base.and_then(|base| base.next_inst(call)).map(Point::before)
-                }
-            };
-            at.is_some_and(|at| states.get(at).is_some())
-        };
+        if self.row.states.is_empty() {
+            return BTreeSet::new();
+        }
+        let has_state = |one: Landing<'_>| self.row.has_state(module, one.func, one.at);
         let mut dropped = BTreeSet::new();
         let (func, target) = (self.row.func, down.target());
         down.retain(|point, entry| {
@@ -206,6 +203,7 @@ impl<'t> InliningWays<'t> {
         speculate::missing_exits(tree, [self.row.copy, assuming, optimized], exits, |_, here| {
             (!down.has_entry(here)).then(|| match out.at(here) {
                 Some(why @ Why::Frames(_)) => *why,
+                Some(why) if *why == NO_STATE => *why,
                 _ => Why::along(&self.graph, proved, &path, here),
             })
         })

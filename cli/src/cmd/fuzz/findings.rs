@@ -31,7 +31,9 @@ impl FindingsFolder {
 
     /// The lock of the folder, until it is dropped.
     fn locked(&self) -> io::Result<File> {
-        let file = File::create(self.0.join(".lock"))?;
+        // The file may be a link to another one, which keeps its contents.
+        let mut options = File::options();
+        let file = options.write(true).create(true).truncate(false).open(self.0.join(".lock"))?;
         file.lock()?;
         Ok(file)
     }

@@ -7,7 +7,7 @@
 use super::findings::{self, FindingsFolder};
 use super::native::{self, POLL};
 use super::{Args, CommandErrors, FuzzFormat};
-use crate::cmd::failure::{CommandFailure, tell};
+use crate::cmd::failure::{CommandFailure, tell, tell_progress};
 use crate::cmd::format::json;
 use crate::cmd::interrupt::CtrlC;
 use crate::cmd::output::Output;
@@ -57,7 +57,7 @@ pub(super) fn replay(args: &Args, folder: Option<&FindingsFolder>) -> Result<(),
         FuzzFormat::Markdown => fuzz::replay_markdown(&report),
     }));
     match report.summary() {
-        Ok(summary) => tell(&summary),
+        Ok(summary) => tell_progress(&summary),
         Err(summary) => errors.note(Err(CommandFailure::Program(summary))),
     }
     if interrupted {

@@ -36,13 +36,12 @@ impl ProgramWords {
                     return Err(CommandFailure::input("--invoke is given twice"));
                 }
                 let missing = || CommandFailure::input("--invoke: NAME is missing");
-                match first.strip_prefix("--invoke=") {
-                    Some(name) => (Some(name.to_owned()), args),
-                    None => {
-                        let (name, args) = args.split_first().ok_or_else(missing)?;
-                        (Some(name.clone()), args)
-                    }
-                }
+                let (name, args) = match first.strip_prefix("--invoke=") {
+                    Some(name) => (name, args),
+                    None => args.split_first().map(|(n, args)| (&**n, args)).ok_or_else(missing)?,
+                };
+                let args = args.strip_prefix(&["--".to_owned()]).unwrap_or(args);
+                (Some(name.to_owned()), args)
             }
             _ => {
                 note_option(rest.first());
@@ -100,6 +99,7 @@ mod tests {
         for (words, invoke) in [
             (&["f", "--invoke", "g", "-1", "2"][..], None),
             (&["f", "--invoke=g", "-1", "2"], None),
+            (&["f", "--invoke", "g", "--", "-1", "2"], None),
             (&["f", "-1", "2"], Some("g")),
             (&["f", "--", "-1", "2"], Some("g")),
         ] {
