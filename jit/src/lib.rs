@@ -12,8 +12,8 @@
 //!
 //! # Unsafe code
 //! Of the crates that embedders link, this one alone has unsafe code. Users of the crate write
-//! none. `jit/UNSAFE.md` lists every unsafe block with the invariant that makes it right, and a
-//! test keeps the list up to date.
+//! none, unless they lend memory or native functions of their own. `jit/UNSAFE.md` lists every
+//! unsafe block with the invariant that makes it right, and a test keeps the list up to date.
 //!
 //! Miri is not part of the pinned toolchain, and cannot execute native code. Instead, tests compare
 //! the logic around pointers with naive models, on random inputs:
