@@ -33,7 +33,7 @@ const ALLOWED: &[Row] = &[
     ("profile", &["interp", "ir", "passes"], &[]),
     (
         "derive",
-        &["certify", "check", "interp", "ir", "osr", "passes", "profile", "transition"],
+        &["certify", "check", "interp", "ir", "osr", "passes", "profile", "resume", "transition"],
         &[],
     ),
     ("exchange", &["certify", "check", "derive", "ir", "osr", "transition"], &[]),

@@ -16,6 +16,7 @@ mod frame_states;
 mod fuzz;
 mod hosted;
 mod inlining;
+mod landings;
 mod levels;
 mod limits;
 mod moved;

@@ -2,6 +2,7 @@
 //!
 //! - [`driver`]: runs pipelines, and makes mappings that the checker accepts.
 //! - [`speculate`]: versions that are right under assumptions, and the ways out of these versions.
+//! - [`landing`]: code behind a point of a base, and its versions that assume.
 //! - [`inlining`]: versions with the code of other functions, and the ways into and out of these
 //!   versions.
 //!
@@ -12,4 +13,5 @@
 
 pub mod driver;
 pub mod inlining;
+pub mod landing;
 pub mod speculate;

@@ -53,6 +53,7 @@ mod probe;
 pub mod process;
 mod region;
 mod roots;
+mod start;
 mod stubs;
 mod sys;
 mod traps;

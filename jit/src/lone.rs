@@ -7,7 +7,7 @@ use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
-use crate::version::{Continuation, InsertedPoints, Version, listed};
+use crate::version::{Beginning, Continuation, InsertedPoints, Version, listed};
 use check::CheckedEntry;
 use ir::{Func, Function, Module};
 use std::sync::{Arc, Mutex};
@@ -96,7 +96,7 @@ impl Engine {
             inserted: InsertedPoints::Nowhere,
             stubs: None,
             machine: Mutex::default(),
-            callable: false,
+            begins: Beginning::Nowhere,
         })
     }
 }

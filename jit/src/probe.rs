@@ -8,7 +8,7 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
-use crate::version::{Continuation, InsertedPoints, Version, listed};
+use crate::version::{Beginning, Continuation, InsertedPoints, Version, listed};
 use check::CheckedEntry;
 use cranelift_entity::EntityRef;
 use ir::{Func, Function, Inst, Point, Value};
@@ -113,7 +113,7 @@ impl Engine {
             inserted: InsertedPoints::Nowhere,
             stubs,
             machine: Mutex::default(),
-            callable: false,
+            begins: Beginning::Nowhere,
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::Cell;
-use crate::version::{Continuation, InsertedPoints, Version, has_points, listed};
+use crate::version::{Beginning, Continuation, InsertedPoints, Version, has_points, listed};
 use check::CheckedEntry;
 use ir::{Func, Function, Inst, Module, Point};
 use resume::{Condition, PointSpec, instrument_for_entries};
@@ -116,7 +116,7 @@ impl Engine {
             inserted: InsertedPoints::ForEntries,
             stubs,
             machine: Mutex::default(),
-            callable: false,
+            begins: Beginning::Nowhere,
         });
         let (requires, instructions) = (entry.entry().requires.clone(), made.function.inst_count());
         let keeps = !entry.entry().kept.is_empty();

@@ -54,9 +54,19 @@ pub struct Version {
     /// The machine that has adopted the version. Only versions with points or counters are claimed.
     /// Every change of a flag holds the lock.
     pub(crate) machine: Mutex<Option<Current>>,
-    /// Whether `code` is the code of the whole function. [`Engine::probe`] makes versions that
-    /// stand for a landing point alone, and calls must not reach these.
-    pub(crate) callable: bool,
+    /// What enters `code`.
+    pub(crate) begins: Beginning,
+}
+
+/// What enters the code of a version at its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Beginning {
+    /// Calls.
+    Calls,
+    /// Transitions, which store its parameters to the buffer.
+    Transitions,
+    /// Nothing: the version stands for the landing point of one transition ([`Engine::probe`]).
+    Nowhere,
 }
 
 /// How the code of a version has OSR points.
@@ -295,6 +305,7 @@ pub struct VersionSpec<'p> {
     counts: bool,
     sites: Option<Arc<InlinedSites>>,
     bound: BoundFunctions,
+    is_rest: bool,
 }
 
 impl<'p> VersionSpec<'p> {
@@ -331,6 +342,15 @@ impl<'p> VersionSpec<'p> {
     #[must_use]
     pub fn with_sites(self, sites: Arc<InlinedSites>) -> VersionSpec<'p> {
         VersionSpec { sites: Some(sites), ..self }
+    }
+
+    /// The same, for a version of the code behind a landing point, which has the results of its
+    /// function and parameters of its own. Calls do not run it ([`crate::LinkError::NotCallable`]):
+    /// adopt it ([`crate::Vm::adopt`], [`crate::Tier::adopt`]), and enter it at its start, by
+    /// continuations ([`Engine::continuation`]).
+    #[must_use]
+    pub fn behind_landing(self) -> VersionSpec<'p> {
+        VersionSpec { is_rest: true, ..self }
     }
 
     /// The same, for machines with these functions ([`crate::Vm::bound`]): the code calls them at
@@ -387,8 +407,12 @@ impl Engine {
         module: &Arc<Module>,
         func: Func,
         function: &Function,
-        VersionSpec { points, counts, sites, bound }: VersionSpec<'_>,
+        VersionSpec { points, counts, sites, bound, is_rest }: VersionSpec<'_>,
     ) -> Result<Arc<Version>, CompileError> {
+        let (kind, begins) = match is_rest {
+            true => (CodeKind::Resumed, Beginning::Transitions),
+            false => (CodeKind::Called, Beginning::Calls),
+        };
         let points = &points[..];
         let counters = counts.then(|| Arc::new(NativeCounts::new(function)));
         if !points.is_empty() && has_points(function) {
@@ -427,7 +451,7 @@ impl Engine {
             module,
             func,
             function: instrumented.as_ref().map_or(function, |made| &made.function),
-            kind: CodeKind::Called,
+            kind,
             piece: PieceKind::Version(VersionKey::of(function)),
             cells: Arc::clone(&cells),
             counters: counters.clone(),
@@ -458,7 +482,7 @@ impl Engine {
             },
             stubs,
             machine: Mutex::default(),
-            callable: true,
+            begins,
         }))
     }
 
@@ -490,7 +514,9 @@ impl Engine {
         Ok(Some(PointStubs { leave, back: self.stub(Stub::Return(results))? }))
     }
 
-    /// Compiles an accepted entry, from `source` into a compiled target version. Building is linear
+    /// Compiles an accepted entry, from `source` into a compiled target version. An entry to the
+    /// start of a version behind a landing point ([`VersionSpec::behind_landing`]) is its
+    /// compensation code alone, or no code at all. Otherwise, building is linear
     /// in the part of the target version that is reachable from the landing point, or in all of it
     /// if the target has OSR points; the cost of Cranelift comes on top.
     ///
@@ -507,6 +533,9 @@ impl Engine {
         target: &Arc<Version>,
     ) -> Result<Arc<Continuation>, ContinueError> {
         self.require_between(source, &entry, target)?;
+        if let Some(made) = self.to_start(source, entry, target)? {
+            return Ok(made);
+        }
         let at = entry.point();
         let name = format!("{}.from.{}", source.name(), at.inst());
         let instrumented = target.instrumented();

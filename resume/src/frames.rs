@@ -136,7 +136,7 @@ fn compensated(
     let block = builder.create_block();
     let taken: Vec<Value> = params.iter().map(|ty| builder.append_param(block, *ty)).collect();
     builder.switch_to(block);
-    let mut code = Compensation { entry, taken, steps: Vec::new() };
+    let mut code = Compensation::new(entry, taken);
     code.emit(&mut builder)?;
     // The rests take the place of the calls, so these may name any function.
     let anyone = Func::from_u32(0);
@@ -164,7 +164,7 @@ fn compensated(
 }
 
 /// The compensation code of an entry.
-struct Compensation<'e> {
+pub(crate) struct Compensation<'e> {
     entry: &'e Entry,
     /// The parameters.
     taken: Vec<Value>,
@@ -172,8 +172,13 @@ struct Compensation<'e> {
     steps: Vec<Value>,
 }
 
-impl Compensation<'_> {
-    fn emit(&mut self, builder: &mut FunctionBuilder) -> Result<(), ContinuationError> {
+impl<'e> Compensation<'e> {
+    /// The code as a function of these values, which are those that the entry requires.
+    pub(crate) fn new(entry: &'e Entry, taken: Vec<Value>) -> Compensation<'e> {
+        Compensation { entry, taken, steps: Vec::new() }
+    }
+
+    pub(crate) fn emit(&mut self, builder: &mut FunctionBuilder) -> Result<(), ContinuationError> {
         for (index, step) in self.entry.steps.iter().enumerate() {
             let args: SmallVec<[Value; 3]> =
                 step.args.iter().map(|arg| self.value(*arg)).collect::<Result<_, _>>()?;
@@ -194,7 +199,7 @@ impl Compensation<'_> {
         Ok(())
     }
 
-    fn value(&self, operand: Operand) -> Result<Value, ContinuationError> {
+    pub(crate) fn value(&self, operand: Operand) -> Result<Value, ContinuationError> {
         match operand {
             Operand::Source(value) => {
                 let at = self.entry.requires.iter().position(|other| *other == value);

@@ -11,6 +11,7 @@ mod continuation;
 mod copy;
 mod frames;
 mod instrument;
+mod passage;
 
 pub use continuation::{Continuation, ContinuationError, continuation, continuation_with_points};
 pub use copy::Origins;
@@ -18,3 +19,4 @@ pub use instrument::{
     Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument,
     instrument_for_entries,
 };
+pub use passage::passage;

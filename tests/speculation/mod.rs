@@ -4,6 +4,6 @@
 mod cases;
 mod directed;
 mod growth;
-mod random;
+pub(crate) mod random;
 mod shapes;
-mod support;
+pub(crate) mod support;

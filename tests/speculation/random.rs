@@ -14,9 +14,9 @@ use verify::generate::{Weights, generate};
 use verify::prng::Prng;
 
 /// Records the first contents of a value at each place where it is wanted.
-struct Recorder<'w> {
-    wanted: &'w HashMap<(Func, Inst), Value>,
-    seen: HashMap<(Func, Inst), u64>,
+pub(crate) struct Recorder<'w> {
+    pub(crate) wanted: &'w HashMap<(Func, Inst), Value>,
+    pub(crate) seen: HashMap<(Func, Inst), u64>,
 }
 
 impl Observer for Recorder<'_> {
@@ -32,7 +32,7 @@ impl Observer for Recorder<'_> {
 }
 
 /// Random places of a function with a value that is available there.
-fn random_places(f: &Function, random: &mut Prng, count: usize) -> HashMap<Inst, Value> {
+pub(crate) fn random_places(f: &Function, random: &mut Prng, count: usize) -> HashMap<Inst, Value> {
     let cfg = Cfg::new(f);
     let dom = DomTree::new(f, &cfg);
     let insts: Vec<Inst> = cfg.rpo().iter().flat_map(|b| f.block_insts(*b)).collect();

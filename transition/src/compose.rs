@@ -151,21 +151,24 @@ pub fn compose_without(
 }
 
 /// The entry that runs `first` and then `second`, where values that the first entry provides have
-/// other names in the version that the second leaves from. `name` gives them; `None` for a value
+/// other names in the version that the second leaves from. `names` gives them; none for a value
 /// that this version lacks. Of several values with one name, the value with the least operand
-/// counts. Cost: near linear in both.
+/// counts. Cost: near linear in both, and in the names.
 ///
 /// # Errors
 /// The reason why the entries do not compose.
-pub fn compose_renamed(
+pub fn compose_renamed<N: IntoIterator<Item = Value>>(
     first: &Entry,
-    name: impl Fn(Value) -> Option<Value>,
+    names: impl Fn(Value) -> N,
     second: &Entry,
 ) -> Result<Entry, Refusal> {
     let mut code = ComposedCode::default();
     let between = code.append_first(first)?;
-    let named = |assign: Assign| Some(Assign { value: name(assign.value)?, from: assign.from });
-    let mut between: Vec<Assign> = between.into_iter().filter_map(named).collect();
+    let named = |assign: Assign| {
+        let given = names(assign.value).into_iter();
+        given.map(move |value| Assign { value, from: assign.from })
+    };
+    let mut between: Vec<Assign> = between.into_iter().flat_map(named).collect();
     between.sort_unstable();
     between.dedup_by_key(|assign| assign.value);
     finish(code, &between, first, second)

@@ -129,22 +129,89 @@ pub fn continuation(
     if versions.len() != entry.activations() {
         return Err(ContinuationFault::Signature);
     }
+    let walk = walked(function, source, versions, entry, claim, BTreeSet::new())?;
+    Ok(Checked::accepted(CopiedFrames { origins: walk.origins }))
+}
+
+/// Checks that a function is the way of an entry to the start of its target: it executes the steps
+/// and the replays of the entry, and then leaves with the values that the entry assigns to the
+/// parameters of the target, in their order. Nothing else may be left to execute: the entry lands
+/// before the first instruction of the target. So whoever enters the target with these values makes
+/// the transition of the entry.
+///
+/// # Errors
+/// The first difference.
+pub fn passage(
+    function: &Function,
+    source: &Function,
+    target: &Function,
+    entry: &Entry,
+) -> Result<(), ContinuationFault> {
+    let steps = (0..entry.steps.len() as u32).collect();
+    let claim = ContinuationClaim { steps, ..ContinuationClaim::default() };
+    let landed = LandedVersion { version: target, without_points: None };
+    let frames = vec![(landed, FramePlace::Before(entry.target), &entry.assigns[..])];
+    let walk = ContinuationWalk::new(function, source, frames, entry, &claim, BTreeSet::new());
+    walk.signature()?;
+    let (start, own) = (target.entry(), function.entry());
+    let is_start = entry.inner.is_empty() && entry.target.inst() == target.first_inst(start);
+    if !is_start || function.blocks().count() != 1 {
+        return Err(ContinuationFault::Signature);
+    }
+    let mut insts = function.block_insts(own);
+    let values = walk.compensation(&mut insts)?;
+    let last = insts.next().ok_or(ContinuationFault::Unclaimed(own))?;
+    let leaves = function.inst(last);
+    let given = target.block_params(start).iter().map(|param| values.get(&(0, *param)));
+    let is_right = leaves.opcode == Opcode::OsrExit
+        && given.map(Option::<&Value>::copied).eq(leaves.args.iter().map(|arg| Some(*arg)));
+    if is_right { Ok(()) } else { Err(ContinuationFault::Leads(last)) }
+}
+
+/// The states of the innermost frame's version before instructions of a continuation, by
+/// instruction: its place, and by value of the continuation the values that it holds. Compensation
+/// code and unreachable code have none.
+pub(super) type VersionStates = BTreeMap<Inst, (Inst, BTreeMap<Value, Vec<Value>>)>;
+
+/// Checks as [`continuation`] that a function is the code of one version behind an entry, and finds
+/// the states of this version before some of its instructions.
+///
+/// # Errors
+/// As [`continuation`].
+pub(super) fn states_before(
+    function: &Function,
+    source: &Function,
+    landed: LandedVersion<'_>,
+    entry: &Entry,
+    claim: &ContinuationClaim,
+    asked: BTreeSet<Inst>,
+) -> Result<VersionStates, ContinuationFault> {
+    if entry.activations() != 1 {
+        return Err(ContinuationFault::Signature);
+    }
+    Ok(walked(function, source, &[landed], entry, claim, asked)?.states)
+}
+
+/// The walk over a continuation, which has found no fault.
+///
+/// # Errors
+/// The first difference.
+fn walked<'a>(
+    function: &'a Function,
+    source: &'a Function,
+    versions: &[LandedVersion<'a>],
+    entry: &'a Entry,
+    claim: &'a ContinuationClaim,
+    asked: BTreeSet<Inst>,
+) -> Result<ContinuationWalk<'a>, ContinuationFault> {
     let frames = versions.iter().zip(entry.places().zip(entry.assign_lists()));
-    let mut walk = ContinuationWalk {
-        function,
-        source,
-        entry,
-        frames: frames.map(|(version, (at, assigns))| (*version, at, assigns)).collect(),
-        claim,
-        decided: versions.iter().map(|_| OnceCell::new()).collect(),
-        origins: BTreeMap::new(),
-        idle: BTreeMap::new(),
-    };
+    let frames = frames.map(|(version, (at, assigns))| (*version, at, assigns)).collect();
+    let mut walk = ContinuationWalk::new(function, source, frames, entry, claim, asked);
     walk.signature()?;
     walk.claims()?;
     walk.run()?;
     walk.progress()?;
-    Ok(Checked::accepted(CopiedFrames { origins: walk.origins }))
+    Ok(walk)
 }
 
 /// What a check of a part of the function finds.
@@ -164,9 +231,36 @@ struct ContinuationWalk<'a> {
     origins: BTreeMap<Inst, Place>,
     /// Blocks that execute nothing, each with the target of its jump.
     idle: BTreeMap<Block, Block>,
+    /// The instructions of the function before which states are to be found.
+    asked: BTreeSet<Inst>,
+    states: VersionStates,
 }
 
 impl<'a> ContinuationWalk<'a> {
+    fn new(
+        function: &'a Function,
+        source: &'a Function,
+        frames: Vec<LandedFrame<'a>>,
+        entry: &'a Entry,
+        claim: &'a ContinuationClaim,
+        asked: BTreeSet<Inst>,
+    ) -> ContinuationWalk<'a> {
+        let decided = frames.iter().map(|_| OnceCell::new()).collect();
+        let (origins, idle, states) = Default::default();
+        ContinuationWalk {
+            function,
+            source,
+            entry,
+            frames,
+            claim,
+            decided,
+            origins,
+            idle,
+            asked,
+            states,
+        }
+    }
+
     fn version(&self, frame: usize) -> &'a Function {
         self.frames[frame].0.version
     }
@@ -307,9 +401,11 @@ impl<'a> ContinuationWalk<'a> {
         for inst in insts {
             let copy = self.function.inst(inst);
             let Some(of) = self.claim.insts.get(&inst).copied() else {
+                self.note(inst, at, &values);
                 return self.idle_jump(block, inst, frame, start, at, values);
             };
             self.pass(frame, at, of, &mut values).ok_or(ContinuationFault::Differs(inst))?;
+            self.note(inst, of, &values);
             self.origins.insert(inst, (frame, of));
             let data = version.inst(of);
             if self.frames.len() > 1 && leaves(data.opcode) {
@@ -328,6 +424,15 @@ impl<'a> ContinuationWalk<'a> {
                 .ok_or(ContinuationFault::Differs(inst))?;
         }
         Err(ContinuationFault::Unclaimed(block))
+    }
+
+    /// Notes the state of the version before an instruction of the function, if it was asked for.
+    fn note(&mut self, inst: Inst, at: Inst, values: &Environment) {
+        if self.asked.contains(&inst) {
+            let mut held = BTreeMap::<Value, Vec<Value>>::new();
+            values.iter().for_each(|((_, of), by)| held.entry(*by).or_default().push(*of));
+            self.states.insert(inst, (at, held));
+        }
     }
 
     /// Passes over the instructions of a version from one to another of the same block, which the

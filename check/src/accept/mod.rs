@@ -21,6 +21,7 @@ mod live;
 mod memory;
 pub(crate) mod paths;
 pub(crate) mod product;
+mod rest;
 mod seal;
 mod stay;
 mod terms;
@@ -35,7 +36,7 @@ use checks::{Check, Finding, Options, Place};
 pub use compose::compose_without;
 pub use compose::{CheckedComposition, compose};
 pub use continuation::{
-    ContinuationFault, CopiedFrames, LandedVersion, WithoutPoints, continuation,
+    ContinuationFault, CopiedFrames, LandedVersion, WithoutPoints, continuation, passage,
 };
 pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
@@ -45,6 +46,7 @@ use ir::verifier::{Rule, verify_function};
 use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, KnownSets, LiveSets, LiveUses, LiveValues};
 use product::CrossProduct;
+pub use rest::{RestFault, RestOf, enter_continuation, leave_continuation, places_in_target};
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, Unproved};
 pub use stay::stay;

@@ -60,6 +60,19 @@ impl Machine {
             code.params as usize, params,
             "interp: a version of {func} has the wrong number of parameters"
         );
+        self.push_version(func, code)
+    }
+
+    /// Adds a version of the code behind a landing point of a function. It has parameters of its
+    /// own, so transitions alone enter it. Cost: one [`Code::new`].
+    ///
+    /// # Panics
+    /// As [`Code::new`].
+    pub fn add_rest(&mut self, module: &Module, func: Func, function: &Function) -> VersionId {
+        self.push_version(func, Arc::new(Code::new(module, function)))
+    }
+
+    fn push_version(&mut self, func: Func, code: Arc<Code>) -> VersionId {
         if self.counting {
             counts::add_version(&mut self.counts, &mut self.counted, &code);
         }
@@ -71,12 +84,15 @@ impl Machine {
     /// Makes new activations of a function execute this version.
     ///
     /// # Panics
-    /// When the version belongs to another function.
+    /// When the version belongs to another function, or begins at a landing point and has another
+    /// number of arguments.
     pub fn set_current(&mut self, func: Func, version: VersionId) {
+        let of = &self.versions[version.index()];
+        let params = self.declarations().signature(func).params.len();
         assert_eq!(
-            self.versions[version.index()].func,
-            func,
-            "interp: {version} is not a version of {func}"
+            (of.func, of.code.params as usize),
+            (func, params),
+            "interp: calls of {func} cannot run {version}"
         );
         let external = self.is_external(func);
         self.current[func.index()] = version.as_u32();

@@ -43,8 +43,9 @@ pub enum LinkError {
     OtherProgram,
     /// The machine has not adopted the version.
     NotAdopted,
-    /// The version stands for a landing point alone, so calls may not run it
-    /// ([`Engine::probe`](crate::Engine::probe)).
+    /// The version stands for a landing point alone, or for the code behind one, so calls may not
+    /// run it ([`Engine::probe`](crate::Engine::probe),
+    /// [`VersionSpec::behind_landing`](crate::VersionSpec::behind_landing)).
     NotCallable,
     /// The code of the version calls a function for this import at its address
     /// ([`crate::VersionSpec::calling`]), but the machine has not bound this function, or it
@@ -138,7 +139,9 @@ impl fmt::Display for LinkError {
             LinkError::NotBound(func) => {
                 write!(f, "the version calls a function for {func} that is not bound here")
             }
-            LinkError::NotCallable => f.write_str("the version of a probe cannot be called"),
+            LinkError::NotCallable => {
+                f.write_str("the version begins at a landing point, and cannot be called")
+            }
             LinkError::Actions { points, actions } => {
                 write!(f, "{actions} actions given for {points} OSR points")
             }

@@ -3,7 +3,7 @@
 use super::action::{Action, CallsFrom, LinkError, PointLink};
 use super::deopt::Landed;
 use super::state::VmState;
-use crate::version::{Continuation, Version};
+use crate::version::{Beginning, Continuation, Version};
 use check::Checked;
 use ir::{FrameState, FrameStates, Func, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ impl VmState {
         actions: Vec<Action>,
         calls: CallsFrom,
     ) -> Result<(), LinkError> {
-        if !version.callable {
+        if version.begins != Beginning::Calls {
             return Err(LinkError::NotCallable);
         }
         let func = version.func();

@@ -6,7 +6,7 @@ use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::{FailedPoint, Onward, OpenPoint};
-use crate::version::{Continuation, Version};
+use crate::version::{Beginning, Continuation, Version};
 use check::Checked;
 use ir::Value;
 use resume::Condition;
@@ -26,7 +26,8 @@ pub(super) fn leave(access: &mut RunAccess<'_>, cell: usize) -> Result<u64, RunS
     let values = handed_over(link, &state.view.buffer);
     let mut onward = Onward::Linked;
     if version.points[number].condition == Condition::Failing {
-        let at = FailedPoint { version: &version, number, count: state.fired(&version, number) };
+        let count = state.fired(&version, number);
+        let at = FailedPoint { version: &version, number, count, values: &values };
         onward = state.ask(|tiering, tier| tiering.failed(tier, at))?;
         // The policy may have changed the action. If it has released the version, the exit takes
         // its old action (`a_policy_may_release_the_version_that_fails`).
@@ -158,8 +159,16 @@ impl VmState {
     ) -> Result<u64, RunStop> {
         let inputs = self.inputs(version, number, continuation, values);
         let inputs = inputs.map_err(|error| RunStop::Failed(RunError::Link(error)))?;
+        self.keep_target(continuation);
         self.view.fill_buffer(&inputs);
         Ok(self.table.keep(&continuation.code).addr() as u64)
+    }
+
+    /// Keeps the code that a passage to the start of a version jumps to.
+    pub(super) fn keep_target(&mut self, continuation: &Continuation) {
+        if continuation.target.begins == Beginning::Transitions {
+            self.table.keep(&continuation.target.code);
+        }
     }
 
     /// The inputs of the continuation given for an open point.

@@ -53,6 +53,8 @@ pub struct FailedPoint<'a> {
     pub number: usize,
     /// The number of firings of the point in this machine, the current one included.
     pub count: u64,
+    /// The bits of the point's values, in their order.
+    pub values: &'a [u64],
 }
 
 /// The way in which a run continues from a point, this time only. The link of the point does not
@@ -428,6 +430,7 @@ impl VmState {
         let func = continuation.target.func;
         self.counts.note_ascent(func, at, continuation);
         let code = Arc::clone(&continuation.code);
+        self.keep_target(continuation);
         self.table.keep(&code);
         Ascent { func, code }
     }

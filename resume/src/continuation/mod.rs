@@ -51,6 +51,38 @@ pub struct Continuation {
     pub provided: Vec<(Value, Value)>,
 }
 
+impl Continuation {
+    /// The places where the code is what `version` is before an instruction, each with the value
+    /// that holds `value` there. Empty for an instruction that the code leaves out or never
+    /// reaches, and where it does not hold the value. For code behind one landing, in `version`.
+    /// Cost: linear in the blocks with such places.
+    pub fn places_of(&self, version: &Function, at: Inst, value: Value) -> Vec<(Point, Value)> {
+        let copies = self.claim.insts.iter().filter(|(_, of)| **of == at);
+        let held = |(inst, _): (&Inst, &Inst)| {
+            let held = self.held_before(version, *inst, value)?;
+            Some((Point::before(*inst), held))
+        };
+        copies.filter_map(held).collect()
+    }
+
+    /// The value that holds a value of the version before a copied instruction.
+    fn held_before(&self, version: &Function, inst: Inst, value: Value) -> Option<Value> {
+        let function = &self.function;
+        let block = function.inst_block(inst);
+        let above = function.block_insts(block).take_while(|other| *other != inst);
+        let defined = above.filter_map(|above| {
+            let of = self.claim.insts.get(&above)?;
+            let index = version.inst(*of).results.iter().position(|result| *result == value)?;
+            function.inst(above).results.get(index).copied()
+        });
+        let at_start = || match self.claim.blocks.get(&block) {
+            Some(block) => block.values.get(&(0, value)).copied(),
+            None => self.provided.iter().find(|(of, _)| *of == value).map(|(_, held)| *held),
+        };
+        defined.last().or_else(at_start)
+    }
+}
+
 /// Why there is no continuation. In each case, the entry does not lead from `source` to `target`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContinuationError {

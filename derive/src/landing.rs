@@ -1,0 +1,266 @@
+//! Landings: the code of a base behind a point, as a function of its own, and versions of that code
+//! that assume.
+//!
+//! A run is in the middle of a hot loop, and the loop is fast under an assumption. No entry leads
+//! behind an assumption that the run has not made ([`mod@crate::speculate`]). So the code behind
+//! the loop header becomes a function of its own, whose parameters are the values live there
+//! ([`LandingCode`]). A version of *this* function may assume at its start, which is in front of
+//! the loop, and in each round ([`LandingCode::row`]):
+//!
+//! ```text
+//! base --landing--> code behind it --speculate--> assuming --optimize--> row
+//!   ^                                                                     |
+//!   +------------- where an assumption fails: one composed entry --------+
+//! ```
+//!
+//! The run enters the row at its start. The checker judges the pairs of versions as always, and the
+//! two steps across the landing ([`check::enter_continuation`], [`check::leave_continuation`]).
+//! Source: landing tables and their rows generalize contextual dispatch and deoptless (Flückiger,
+//! *Just-in-time compilation for dynamic languages*, chapters 3 and 4).
+
+use crate::speculate::{Assumption, Exit, Plan, SpeculateError, Speculative, speculate};
+use check::{Checked, CheckedEntry, RestFault, RestOf};
+use ir::{Func, Function, Inst, Module, Point, Value};
+use osr::VersionTree;
+use resume::{Continuation, ContinuationError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use transition::copy::InlinedSites;
+use transition::mapping::Mapping;
+
+/// Why there is no code behind a point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LandingError {
+    /// No run reaches the point, or the base lacks it.
+    NeverReached(Point),
+    /// The code behind the point is no function.
+    NoContinuation(ContinuationError),
+    /// The checker refuses a step across the landing. A bug of ours.
+    Refused(RestFault),
+    /// A row cannot make its assumptions.
+    Speculate(SpeculateError),
+    /// An assumption of the base itself would lose its exit.
+    LosesExit(Inst),
+}
+
+impl fmt::Display for LandingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LandingError::NeverReached(point) => write!(f, "no run reaches {}", point.inst()),
+            LandingError::NoContinuation(error) => error.fmt(f),
+            LandingError::Refused(fault) => fault.fmt(f),
+            LandingError::Speculate(error) => error.fmt(f),
+            LandingError::LosesExit(inst) => {
+                write!(f, "the assumption {inst} of the base loses its exit")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LandingError {}
+
+/// The code of a base behind a point. All rows of a landing are versions of it.
+#[derive(Clone, Debug)]
+pub struct LandingCode {
+    at: Point,
+    /// The entry of the base at the point, which lands there.
+    stay: Checked<Mapping>,
+    code: Continuation,
+    /// The values of the base that the code defines: what they hold at the landing is not what they
+    /// hold in later rounds.
+    defined: BTreeSet<Value>,
+}
+
+/// A version of the code behind a landing.
+#[derive(Clone, Debug)]
+pub struct LandingRow {
+    /// The optimized code. Its parameters are the values live at the landing.
+    pub function: Function,
+    /// The assumptions that it makes, each with its instruction and an entry in
+    /// [`LandingRow::back`].
+    pub exits: Vec<RowExit>,
+    /// The assumptions, in terms of the base, that it does not make, since it has no place for
+    /// them, no exit, or proves them.
+    pub left_out: Vec<Assumption>,
+    /// From the landing in the base to the start of the row.
+    pub enter: Checked<Mapping>,
+    /// From the row to the base.
+    pub back: Checked<Mapping>,
+    /// By instruction of the row: the instruction of the base that it is a copy of.
+    pub copied: BTreeMap<Inst, Inst>,
+}
+
+/// An assumption of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowExit {
+    /// The instruction of the row.
+    pub inst: Inst,
+    /// The assumption, in terms of the base.
+    pub of: Assumption,
+    /// Whether the row tests it at its start: it belongs to the *context* of the row.
+    pub is_context: bool,
+}
+
+impl LandingCode {
+    /// The code of a base behind a point. Cost: linear in the base.
+    ///
+    /// # Errors
+    /// [`LandingError::NeverReached`] and [`LandingError::NoContinuation`].
+    pub fn new(module: &Module, base: &Function, at: Point) -> Result<LandingCode, LandingError> {
+        let stay = check::stay(module, base, &BTreeSet::from([at]));
+        let entry = stay.checked_entry(at).ok_or(LandingError::NeverReached(at))?;
+        let name = format!("{}.at.{}", base.name(), at.inst());
+        let code = resume::continuation(&name, base, &[base], entry);
+        let code = code.map_err(LandingError::NoContinuation)?;
+        let defined = defined(base, &code);
+        Ok(LandingCode { at, stay, code, defined })
+    }
+
+    /// The point of the base.
+    pub fn at(&self) -> Point {
+        self.at
+    }
+
+    /// The code, as a function of its own.
+    pub fn function(&self) -> &Function {
+        &self.code.function
+    }
+
+    /// The entry of the base at the point, which lands there.
+    pub fn stay(&self) -> CheckedEntry<'_> {
+        self.stay.checked_entry(self.at).expect("the landing has an entry")
+    }
+
+    fn rest<'a>(&'a self, base: &'a Function) -> RestOf<'a> {
+        let (entry, claim) = (self.stay(), &self.code.claim);
+        RestOf { function: &self.code.function, source: base, target: base, entry, claim }
+    }
+
+    /// A version of the code that makes these assumptions, as far as it can. The plan is in terms
+    /// of `base`, the base of the landing. An assumption about a value that is live at the landing,
+    /// and that the code does not define anew, is made at the start; another where the code has its
+    /// place. Cost: as [`speculate`], once more for each turn that drops assumptions without an
+    /// exit to the base.
+    ///
+    /// # Errors
+    /// [`LandingError::Refused`], [`LandingError::Speculate`], and [`LandingError::LosesExit`].
+    pub fn row(
+        &self,
+        module: &Module,
+        base: &Function,
+        plan: &Plan<'_>,
+    ) -> Result<LandingRow, LandingError> {
+        let mut made: BTreeMap<Assumption, (Assumption, bool)> = BTreeMap::new();
+        for of in plan.assume {
+            let is_of_base = base.has_inst(of.at.inst()) && base.has_value(of.value);
+            for (here, is_context) in self.places(base, of).into_iter().filter(|_| is_of_base) {
+                made.entry(here).or_insert((*of, is_context));
+            }
+        }
+        loop {
+            let attempt = self.attempt(module, base, plan, &made)?;
+            if attempt.without_exit.is_empty() {
+                return Ok(self.finish(plan.assume, attempt, &made));
+            }
+            // Each turn drops at least one assumption.
+            made.retain(|here, _| !attempt.without_exit.contains(here));
+        }
+    }
+
+    /// Where the code makes an assumption about the base, and whether that is its start.
+    fn places(&self, base: &Function, of: &Assumption) -> Vec<(Assumption, bool)> {
+        let function = &self.code.function;
+        let start = function.entry();
+        let requires = &self.stay().entry().requires;
+        let param = requires.iter().position(|value| *value == of.value);
+        let is_fixed = !self.defined.contains(&of.value);
+        if let Some(index) = param.filter(|_| is_fixed) {
+            let (at, value) = (function.first_inst(start), function.block_params(start)[index]);
+            return vec![(Assumption { at: Point::before(at), value, ..*of }, true)];
+        }
+        let places = self.code.places_of(base, of.at.inst(), of.value);
+        let here = |(at, value)| (Assumption { at, value, ..*of }, false);
+        places.into_iter().map(here).collect()
+    }
+
+    fn attempt(
+        &self,
+        module: &Module,
+        base: &Function,
+        plan: &Plan<'_>,
+        made: &BTreeMap<Assumption, (Assumption, bool)>,
+    ) -> Result<RowAttempt, LandingError> {
+        let assume: Vec<Assumption> = made.keys().copied().collect();
+        let plan = Plan { assume: &assume, states: None, ..*plan };
+        let mut tree = VersionTree::new(self.code.function.clone());
+        let speculative = speculate(module, &mut tree, VersionTree::BASE, &plan);
+        let speculative = speculative.map_err(LandingError::Speculate)?;
+        let function = tree.function(speculative.optimized).clone();
+        let rest = self.rest(base);
+        let enter = check::enter_continuation(module, &rest, &function);
+        let first = &speculative.backward[&VersionTree::BASE];
+        let landings = first.entries().map(|(_, entry)| entry.target);
+        let places = check::places_in_target(&rest, landings).map_err(LandingError::Refused)?;
+        let stay = check::stay(module, base, &places);
+        let back = check::leave_continuation(first, &rest, &stay);
+        let (enter, back) = (enter.map_err(LandingError::Refused)?, back);
+        let back = back.map_err(LandingError::Refused)?.mapping;
+        let lacks = |exit: &&Exit| !back.has_entry(Point::before(exit.inst));
+        let of_plan = |exit: &Exit| exit.assumption.ok_or(LandingError::LosesExit(exit.inst));
+        let without_exit = speculative.exits.iter().filter(lacks).map(of_plan);
+        let without_exit = without_exit.collect::<Result<_, _>>()?;
+        Ok(RowAttempt { speculative, function, enter, back, without_exit })
+    }
+
+    fn finish(
+        &self,
+        assume: &[Assumption],
+        attempt: RowAttempt,
+        made: &BTreeMap<Assumption, (Assumption, bool)>,
+    ) -> LandingRow {
+        let RowAttempt { speculative, function, enter, back, .. } = attempt;
+        let exit = |exit: &Exit| {
+            let (of, is_context) = *made.get(&exit.assumption?)?;
+            Some(RowExit { inst: exit.inst, of, is_context })
+        };
+        let exits: Vec<RowExit> = speculative.exits.iter().filter_map(exit).collect();
+        let is_made = |of: &Assumption| exits.iter().any(|exit| exit.of == *of);
+        let left_out = assume.iter().copied().filter(|of| !is_made(of)).collect();
+        let copied = self.code.copied.iter().map(|(inst, (_, of))| (*inst, *of)).collect();
+        LandingRow { function, exits, left_out, enter, back, copied }
+    }
+}
+
+/// The values of a base that the code behind a landing defines: results of its instructions, and
+/// values that its block parameters hold.
+fn defined(base: &Function, code: &Continuation) -> BTreeSet<Value> {
+    let results = code.claim.insts.values().flat_map(|of| &base.inst(*of).results).copied();
+    let merged = code.claim.blocks.iter().flat_map(|(block, claimed)| {
+        let params = code.function.block_params(*block);
+        let is_param = |(_, held): &(&(usize, Value), &Value)| params.contains(*held);
+        claimed.values.iter().filter(is_param).map(|((_, of), _)| *of)
+    });
+    results.chain(merged).collect()
+}
+
+/// A try to make a row.
+struct RowAttempt {
+    speculative: Speculative,
+    function: Function,
+    enter: Checked<Mapping>,
+    back: Checked<Mapping>,
+    /// The assumptions, in terms of the code, from which no entry leads to the base.
+    without_exit: BTreeSet<Assumption>,
+}
+
+impl LandingRow {
+    /// The sites of the copied code, for traps that name the base: `func` is its function.
+    pub fn sites(&self, func: Func) -> InlinedSites {
+        self.copied.iter().map(|(inst, of)| (*inst, (func, *of))).collect()
+    }
+
+    /// The assumption of an instruction of the row.
+    pub fn exit(&self, inst: Inst) -> Option<&RowExit> {
+        self.exits.iter().find(|exit| exit.inst == inst)
+    }
+}

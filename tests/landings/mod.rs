@@ -1,0 +1,6 @@
+//! Rows of landing tables: versions of the code behind a landing of a base, entered in the middle
+//! of a run, and left where assumptions fail.
+
+mod directed;
+mod random;
+mod support;

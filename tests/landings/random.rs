@@ -1,0 +1,95 @@
+//! Generated programs, whose rows assume contents that a first run has shown. Runs enter random
+//! rows at random landings, leave where assumptions fail, and enter again.
+
+use super::support::{Rows, run};
+use crate::speculation::random::{Recorder, random_places};
+use crate::speculation::support::{end, machine};
+use interp::{NoHost, NoObserver, Outcome, Program};
+use ir::{Func, Function, Inst, Point, Value};
+use osier::landing::LandingCode;
+use osier::speculate::{Assumption, Expected, Plan};
+use passes::parse;
+use std::collections::HashMap;
+use verify::generate::{Weights, generate};
+use verify::prng::Prng;
+
+/// Random points of a function: block starts, and others.
+fn landings(f: &Function, random: &mut Prng) -> Vec<Point> {
+    let insts: Vec<Inst> = f.all_insts().collect();
+    let starts: Vec<Inst> = f.blocks().map(|block| f.first_inst(block)).collect();
+    let any = |list: &[Inst], random: &mut Prng| list[random.below(list.len() as u32) as usize];
+    (0..3).map(|k| Point::before(any(if k < 2 { &starts } else { &insts }, random))).collect()
+}
+
+#[test]
+fn runs_through_tables_end_as_the_base_does() {
+    let (mut rows_made, mut exits_made, mut contexts, mut left_out) = (0, 0, 0, 0);
+    let (mut entered, mut left) = (0, 0);
+    for seed in 0..200 {
+        let random = &mut Prng::new(seed);
+        let generated = generate(seed, 60, &Weights::default());
+        let module = &generated.module;
+        let program = Program::new(module);
+        let places: HashMap<(Func, Inst), Value> = module
+            .defined()
+            .flat_map(|(func, f)| {
+                let places = random_places(f, random, 6);
+                places.into_iter().map(move |(inst, value)| ((func, inst), value))
+            })
+            .collect();
+        let mut recorder = Recorder { wanted: &places, seen: HashMap::new() };
+        let first = &generated.arguments[0];
+        machine(&program).invoke(generated.main, first, &mut NoHost, &mut recorder);
+        let mut tables = Vec::new();
+        for (func, base) in module.defined() {
+            let seen = recorder.seen.iter().filter(|((of, _), _)| *of == func);
+            let mut all: Vec<Assumption> = seen
+                .map(|(place, bits)| {
+                    let expected = Expected::Is(*bits);
+                    let (at, value) = (Point::before(place.1), places[place]);
+                    Assumption { at, value, expected, reason: seed as u32 }
+                })
+                .collect();
+            all.sort_unstable();
+            let pipeline = parse(["O1", "O2", "canonical"][seed as usize % 3]).expect("it is one");
+            for at in landings(base, random) {
+                let Ok(code) = LandingCode::new(module, base, at) else { continue };
+                let half = all.len() / 2;
+                let mut rows = Vec::new();
+                for assume in [&all[..], &all[..half], &[]] {
+                    let row = code.row(module, base, &Plan::new(assume, &pipeline));
+                    let row = row.unwrap_or_else(|error| panic!("seed {seed}, {func}: {error}"));
+                    exits_made += row.exits.len();
+                    contexts += row.exits.iter().filter(|exit| exit.is_context).count();
+                    left_out += row.left_out.len();
+                    rows.push(row);
+                }
+                rows_made += rows.len();
+                tables.push(Rows { func, code, rows });
+            }
+        }
+        for args in &generated.arguments {
+            let mut plain = machine(&program);
+            let expected = plain.invoke(generated.main, args, &mut NoHost, &mut NoObserver);
+            for often in [1, 3] {
+                let (outcome, after, hops) =
+                    run(module, &program, &tables, generated.main, args, (seed, often));
+                let is_limited =
+                    |o: &Outcome| matches!(o, Outcome::OutOfFuel(_) | Outcome::StackOverflow(_));
+                if is_limited(&expected) || is_limited(&outcome) {
+                    continue;
+                }
+                let [found, wanted] = [end(&after, &outcome), end(&plain, &expected)];
+                assert_eq!(found, wanted, "seed {seed} with {args:x?}, {hops:?}");
+                entered += hops.entered;
+                left += hops.left;
+            }
+        }
+    }
+    let figures = format!(
+        "{rows_made} rows with {exits_made} exits ({contexts} at the start), {left_out} left out; \
+         {entered} entered, {left} left"
+    );
+    assert!(rows_made > 1000 && contexts > 100 && left > 1000, "{figures}");
+    println!("{figures}");
+}

@@ -1,0 +1,110 @@
+//! Rows, and interpreted runs that enter them at their landings.
+
+use interp::{
+    Control, Limits, Machine, NoHost, Observer, Options, Outcome, Program, Run, Scope, TraceLevel,
+    VersionId, View,
+};
+use ir::{Func, Inst, Module, Point};
+use osier::landing::{LandingCode, LandingRow};
+use std::collections::BTreeMap;
+use verify::prng::Prng;
+
+/// The rows of one landing, each with its version in a machine.
+pub(crate) struct Rows {
+    pub(crate) func: Func,
+    pub(crate) code: LandingCode,
+    pub(crate) rows: Vec<LandingRow>,
+}
+
+/// Pauses before landings of bases, now and then.
+struct AtLandings<'t> {
+    tables: &'t [Rows],
+    bases: BTreeMap<Func, VersionId>,
+    prng: Prng,
+    often: u32,
+}
+
+impl Observer for AtLandings<'_> {
+    const SCOPE: Scope = Scope::Everything;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        let at = (view.func(), Point::before(inst));
+        let is_base = self.bases.get(&at.0) == Some(&view.version());
+        let is_landing = || self.tables.iter().any(|rows| (rows.func, rows.code.at()) == at);
+        match is_base && is_landing() && self.prng.below(self.often) == 0 {
+            true => Control::Pause,
+            false => Control::Continue,
+        }
+    }
+}
+
+/// What a run through tables did.
+#[derive(Default, Debug)]
+pub(crate) struct Hops {
+    pub(crate) entered: u64,
+    pub(crate) left: u64,
+}
+
+/// Poison: a value outside the provided values differs from activation to activation.
+const OPTIONS: Options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
+
+pub(crate) fn machine(program: &Program) -> Machine {
+    let limits = Limits { fuel: 200_000, ..Limits::default() };
+    Machine::with_options(program, limits, OPTIONS).expect("it is instantiated")
+}
+
+/// Runs a function, and enters a random row at one of `often` visits of a landing. A run leaves a
+/// row where an assumption fails.
+pub(crate) fn run(
+    module: &Module,
+    program: &Program,
+    tables: &[Rows],
+    entry: Func,
+    args: &[u64],
+    (seed, often): (u64, u32),
+) -> (Outcome, Machine, Hops) {
+    let mut machine = machine(program);
+    let bases: BTreeMap<Func, VersionId> = module
+        .defined()
+        .map(|(func, _)| (func, machine.current(func).expect("it has a body")))
+        .collect();
+    let mut of_version: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    let mut versions: BTreeMap<(usize, usize), VersionId> = BTreeMap::new();
+    for (table, rows) in tables.iter().enumerate() {
+        for (row, made) in rows.rows.iter().enumerate() {
+            let id = machine.add_rest(module, rows.func, &made.function);
+            of_version.insert(id.as_u32(), (table, row));
+            versions.insert((table, row), id);
+        }
+    }
+    let prng = Prng::new(seed);
+    let mut observer = AtLandings { tables, bases: bases.clone(), prng, often };
+    let mut hops = Hops::default();
+    machine.start(entry, args);
+    let outcome = loop {
+        match machine.run(&mut NoHost, &mut observer) {
+            Run::Done(outcome) => break outcome,
+            Run::Paused => {
+                let view = machine.view().expect("the run is paused");
+                let at = (view.func(), Point::before(view.inst()));
+                let table = tables.iter().position(|rows| (rows.func, rows.code.at()) == at);
+                let table = table.expect("it pauses at landings");
+                let row = observer.prng.below(tables[table].rows.len() as u32) as usize;
+                let entry = tables[table].rows[row].enter.checked_entry(at.1).expect("a row");
+                machine.fire(versions[&(table, row)], entry).expect("a row is entered");
+                hops.entered += 1;
+            }
+            Run::Failed { .. } => {
+                let view = machine.view().expect("a failed run is paused");
+                let (table, row) = of_version[&view.version().as_u32()];
+                let row = &tables[table].rows[row];
+                let exit = row.back.checked_entry(Point::before(view.inst()));
+                let base = bases[&tables[table].func];
+                machine.fire(base, exit.expect("each has an exit")).expect("an exit fires");
+                hops.left += 1;
+            }
+            Run::Called { .. } => unreachable!("nothing is external"),
+        }
+    };
+    (outcome, machine, hops)
+}
