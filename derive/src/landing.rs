@@ -137,9 +137,9 @@ impl LandingCode {
     }
 
     /// A version of the code that makes these assumptions, as far as it can. The plan is in terms
-    /// of `base`, the base of the landing. An assumption about a value that is live at the landing,
-    /// and that the code does not define anew, is made at the start; another where the code has its
-    /// place. Cost: as [`speculate`], once more for each turn that drops assumptions without an
+    /// of `base`, the base of the landing. An assumption about the landing is made at the start
+    /// ([`LandingCode::is_about_landing`]), and wherever the code comes to its place with other
+    /// contents of the value. Exits land where the base makes the assumption, if they can. Cost: as [`speculate`], once more for each turn that drops assumptions without an
     /// exit to the base.
     ///
     /// # Errors
@@ -167,20 +167,35 @@ impl LandingCode {
         }
     }
 
+    /// Whether an assumption is about what a value of the base holds at the landing: the value is
+    /// live there, and the place of the assumption is the landing, or the code never defines the
+    /// value anew.
+    pub fn is_about_landing(&self, of: &Assumption) -> bool {
+        let is_live = self.stay().entry().requires.contains(&of.value);
+        is_live && (of.at == self.at || !self.defined.contains(&of.value))
+    }
+
     /// Where the code makes an assumption about the base, and whether that is its start.
     fn places(&self, base: &Function, of: &Assumption) -> Vec<(Assumption, bool)> {
         let function = &self.code.function;
-        let start = function.entry();
-        let requires = &self.stay().entry().requires;
+        let (start, requires) = (function.entry(), &self.stay().entry().requires);
         let param = requires.iter().position(|value| *value == of.value);
-        let is_fixed = !self.defined.contains(&of.value);
-        if let Some(index) = param.filter(|_| is_fixed) {
-            let (at, value) = (function.first_inst(start), function.block_params(start)[index]);
-            return vec![(Assumption { at: Point::before(at), value, ..*of }, true)];
+        let mut places = Vec::new();
+        if let Some(index) = param.filter(|_| self.is_about_landing(of)) {
+            // Behind the compensation code, which no run of the base has a place in.
+            let steps = self.code.claim.steps.len();
+            let at = function.block_insts(start).nth(steps);
+            let at = at.expect("a jump or a copy follows the compensation code");
+            let value = function.block_params(start)[index];
+            places.push((Assumption { at: Point::before(at), value, ..*of }, true));
         }
-        let places = self.code.places_of(base, of.at.inst(), of.value);
-        let here = |(at, value)| (Assumption { at, value, ..*of }, false);
-        places.into_iter().map(here).collect()
+        // A run that comes back to the landing has other contents of a value that it defines anew.
+        if places.is_empty() || self.defined.contains(&of.value) {
+            let rounds = self.code.places_of(base, of.at.inst(), of.value);
+            let here = |(at, value)| (Assumption { at, value, ..*of }, false);
+            places.extend(rounds.into_iter().map(here));
+        }
+        places
     }
 
     fn attempt(
@@ -193,6 +208,7 @@ impl LandingCode {
         let assume: Vec<Assumption> = made.keys().copied().collect();
         let plan = Plan { assume: &assume, states: None, ..*plan };
         let mut tree = VersionTree::new(self.code.function.clone());
+        tree.land_in_place(VersionTree::BASE);
         let speculative = speculate(module, &mut tree, VersionTree::BASE, &plan);
         let speculative = speculative.map_err(LandingError::Speculate)?;
         let function = tree.function(speculative.optimized).clone();

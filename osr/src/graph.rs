@@ -206,6 +206,8 @@ impl<'v> VersionGraph<'v> {
             both.after.asked = departures.get(after);
             both.before.landings = tree.landings(*after);
             both.after.landings = tree.landings(*before);
+            both.before.in_place = tree.lands_in_place(*after);
+            both.after.in_place = tree.lands_in_place(*before);
             let waits = |link: &CopyLink<'_>| link.steps().any(|step| step == (*after, *before));
             both.after.staying =
                 waiting.iter().find(|(link, _)| waits(link)).map(|(_, calls)| calls);

@@ -46,7 +46,7 @@ impl OwnPlaces {
     }
 
     /// The place of a point: a point of the other version, in the gap of the same anchor or not.
-    fn of(&self, point: Point) -> Option<Point> {
+    pub(crate) fn of(&self, point: Point) -> Option<Point> {
         self.next[point.inst()].map(Point::before)
     }
 }

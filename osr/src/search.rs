@@ -50,6 +50,8 @@ struct Planner<'a, 'v> {
     staying: Option<&'a BTreeSet<Point>>,
     /// The points at which other entries may land; `None` for all.
     allowed: Option<&'a BTreeSet<Point>>,
+    /// Whether they land in the place of their source point, if that costs no more than elsewhere.
+    in_place: bool,
     here: SourcePoint,
     passed_traps: RefCell<PassedTraps>,
 }
@@ -83,7 +85,7 @@ pub(crate) fn first_round(
 ) {
     let Some(first) = searches.first() else { return };
     let first = &first.planner;
-    let mut planner = Planner::new(first.pair, first.from, first.staying, first.allowed);
+    let mut planner = first.again();
     for &point in points {
         match planner.plan(point, live, needed) {
             Err(why) => searches.iter_mut().for_each(|s| s.missing.push(Missing { point, why })),
@@ -140,8 +142,8 @@ fn first_round_at(
 impl<'a, 'v> Search<'a, 'v> {
     /// A search without entries, at the points that an arrow requests.
     pub(crate) fn new(arrow: &Arrow<'a, 'v>, level: Level) -> Search<'a, 'v> {
-        let Arrow { pair, from, asked, staying, landings, .. } = *arrow;
-        let planner = Planner::new(pair, from, staying, landings);
+        let (pair, asked) = (arrow.pair, arrow.asked);
+        let planner = Planner::new(arrow);
         let (p, q) = (planner.p, planner.q);
         Search {
             asked,
@@ -419,15 +421,17 @@ impl<'a, 'v> Search<'a, 'v> {
 }
 
 impl<'a, 'v> Planner<'a, 'v> {
-    fn new(
-        pair: &'a VersionPair<'v>,
-        from: Side,
-        staying: Option<&'a BTreeSet<Point>>,
-        allowed: Option<&'a BTreeSet<Point>>,
-    ) -> Planner<'a, 'v> {
+    fn new(arrow: &Arrow<'a, 'v>) -> Planner<'a, 'v> {
+        let Arrow { pair, from, staying, landings: allowed, in_place, .. } = *arrow;
         let (p, q) = (pair.source(from), pair.target(from));
         let (here, passed_traps) = (SourcePoint::default(), RefCell::default());
-        Planner { from, pair, p, q, staying, allowed, here, passed_traps }
+        Planner { from, pair, p, q, staying, allowed, in_place, here, passed_traps }
+    }
+
+    /// A planner of the same mapping, at no point.
+    fn again(&self) -> Planner<'a, 'v> {
+        let (here, passed_traps) = (SourcePoint::default(), RefCell::default());
+        Planner { here, passed_traps, ..*self }
     }
 
     /// The landing points to try from a point, unless the empty entry does. Enters the point.
@@ -457,6 +461,10 @@ impl<'a, 'v> Planner<'a, 'v> {
         if self.staying.is_some_and(|staying| staying.contains(&point)) {
             targets = landings_to_try(paths, places, end.anchor, point, None, values);
             targets.retain(|target| *target == point);
+        }
+        if self.in_place {
+            let place = places.of(aim);
+            targets.sort_by_key(|target| Some(*target) != place);
         }
         for target in targets {
             if let Some(why) = self.bar(point, target, !end.jumps.is_empty()) {

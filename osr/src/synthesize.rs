@@ -195,6 +195,9 @@ pub(crate) struct Arrow<'a, 'v> {
     pub(crate) staying: Option<&'a BTreeSet<Point>>,
     /// The points of the target version at which entries may land; `None` for all.
     pub(crate) landings: Option<&'a BTreeSet<Point>>,
+    /// Whether entries land in the place of their source point, if that costs no more than
+    /// elsewhere.
+    pub(crate) in_place: bool,
 }
 
 impl<'a, 'v> Arrow<'a, 'v> {
@@ -212,6 +215,7 @@ impl<'a, 'v> Arrow<'a, 'v> {
             asked: None,
             staying: None,
             landings: None,
+            in_place: false,
         })
     }
 

@@ -26,6 +26,8 @@ struct TreeNode {
     armed: Vec<Arc<Mapping>>,
     /// The points at which entries may land; `None` for all.
     landings: Option<BTreeSet<Point>>,
+    /// Whether entries prefer the place of their source point to other points of equal cost.
+    in_place: bool,
     /// The points at which entries may leave; `None` for all.
     departures: Option<BTreeSet<Point>>,
 }
@@ -33,7 +35,8 @@ struct TreeNode {
 impl TreeNode {
     fn new(function: Function, parent: Option<(Version, Arc<ActionLog>)>, depth: u32) -> TreeNode {
         let function = Arc::new(function);
-        TreeNode { function, parent, depth, armed: Vec::new(), landings: None, departures: None }
+        let (armed, landings, departures) = Default::default();
+        TreeNode { function, parent, depth, armed, landings, in_place: false, departures }
     }
 }
 
@@ -136,6 +139,25 @@ impl VersionTree {
     /// When the tree has no such version.
     pub fn landings(&self, version: Version) -> Option<&BTreeSet<Point>> {
         self.nodes[version].landings.as_ref()
+    }
+
+    /// Lets entries of graphs of this tree land in a version in the place of their source point: the
+    /// next instruction of its block that this version has, too. Elsewhere they land if that costs
+    /// less. Without this, of points of equal cost the earliest counts: runs repeat more, and later
+    /// passes lose fewer entries.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn land_in_place(&mut self, version: Version) {
+        self.nodes[version].in_place = true;
+    }
+
+    /// Whether entries land in a version as [`VersionTree::land_in_place`] says.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn lands_in_place(&self, version: Version) -> bool {
+        self.nodes[version].in_place
     }
 
     /// Lets entries of graphs of this tree leave a version at these points alone. Points that the

@@ -40,7 +40,7 @@ done:
   return %sum
 }";
 
-fn scaled() -> String {
+pub(super) fn scaled() -> String {
     SCALED.replace("import func @see \"host\" \"see\" (i32) -> i32\n", "")
 }
 
@@ -49,12 +49,12 @@ fn head(base: &Function) -> Point {
     Point::before(base.first_inst(head))
 }
 
-fn behind(base: &Function, name: &str, bits: u64) -> Assumption {
+pub(super) fn behind(base: &Function, name: &str, bits: u64) -> Assumption {
     let next = base.next_inst(inst(base, name)).expect("a terminator follows");
     Assumption::is(Point::before(next), value(base, name), bits)
 }
 
-fn at_start(base: &Function, name: &str, bits: u64) -> Assumption {
+pub(super) fn at_start(base: &Function, name: &str, bits: u64) -> Assumption {
     let start = Point::before(base.first_inst(base.entry()));
     Assumption::is(start, value(base, name), bits)
 }
@@ -118,8 +118,8 @@ fn a_context_that_does_not_hold_is_left_at_the_start() {
     assert_eq!((entered, left), (51, 51));
 }
 
-/// `%i` is live at the header, but the loop defines it anew: an assumption about it there is none
-/// about the start of the row.
+/// `%i` is live at the header, and the loop defines it anew: an assumption about it is made at the
+/// start of the row, and in each round.
 #[test]
 fn an_assumption_about_a_value_that_the_loop_defines_belongs_to_each_round() {
     let assume = |base: &Function| {
@@ -128,7 +128,9 @@ fn an_assumption_about_a_value_that_the_loop_defines_belongs_to_each_round() {
         vec![Assumption { at, value: of, expected: Expected::IsNot(7), reason: 2 }]
     };
     let (module, rows) = row(&scaled(), assume);
-    assert!(rows.rows[0].exits.iter().all(|exit| !exit.is_context));
+    let contexts: Vec<bool> = rows.rows[0].exits.iter().map(|exit| exit.is_context).collect();
+    assert_eq!(contexts.len(), 2, "one in front of the loop, one in it");
+    assert!(contexts.contains(&true) && contexts.contains(&false));
     assert_eq!(both(&module, rows, &[20, 4, 2]), (2, 1));
 }
 

@@ -2,5 +2,6 @@
 //! of a run, and left where assumptions fail.
 
 mod directed;
+mod native;
 mod random;
 mod support;

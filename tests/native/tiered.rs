@@ -21,6 +21,7 @@ const PROGRAMS: u64 = 40;
 struct Work {
     versions: u64,
     continuations: u64,
+    rows: u64,
     /// By kind of step, in the order of [`Step::ALL`].
     steps: [u64; Step::ALL.len()],
     /// The loops that the policy let runs enter.
@@ -77,6 +78,7 @@ impl Observer for Count {
         self.change(|work| match made.kind {
             CompiledKind::Version => work.versions += 1,
             CompiledKind::Continuation => work.continuations += 1,
+            CompiledKind::Row => work.rows += 1,
         });
     }
 }

@@ -12,6 +12,7 @@ mod events;
 mod handing;
 mod savings;
 mod speculating;
+mod tables;
 mod tiered;
 mod worker;
 
@@ -20,13 +21,15 @@ pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
+pub use tables::{ROW_AFTER, TABLE_BYTES};
 pub use tiered::Tiered;
 
 use derive::driver::{self, GivenUp, Step};
 use derive::inlining::ModuleSites;
+use derive::landing::LandingRow;
 use derive::speculate::{Assumption, SpeculateError, Speculative};
 use interp::{Host, Outcome};
-use ir::{Func, Function, Module};
+use ir::{Func, Function, Module, Point};
 use jit::{Engine, FailedPoint, RunError, Tier, Tiering, VersionSpec, Vm};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
@@ -54,6 +57,8 @@ pub enum CompiledKind {
     Version,
     /// A continuation, which a transition enters.
     Continuation,
+    /// A row of a landing table, which transitions enter at its start.
+    Row,
 }
 
 /// Observes the work of making code, so that an embedder can measure times. The library reads no
@@ -80,6 +85,17 @@ pub trait Observer {
     /// The list of assumptions of a function was rejected, so its versions assume nothing.
     fn refused(&mut self, func: Func, error: &SpeculateError) {
         let _ = (func, error);
+    }
+
+    /// A row of the landing table at a point of the base of a function was made.
+    fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
+        let _ = (func, at, made);
+    }
+
+    /// An exit leads to this row of the landing table at a point from now on, and tells no more of
+    /// failures ([`Observer::failed`]).
+    fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {
+        let _ = (exit, at, row);
     }
 
     /// An assumption has failed.
@@ -152,6 +168,14 @@ impl<O: Observer> Observer for SharedObserver<O> {
 
     fn refused(&mut self, func: Func, error: &SpeculateError) {
         self.get().refused(func, error);
+    }
+
+    fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
+        self.get().row(func, at, made);
+    }
+
+    fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {
+        self.get().linked(exit, at, row);
     }
 
     fn failed(&mut self, at: FailedPoint<'_>) {

@@ -1,6 +1,7 @@
 //! Speculation in a tiering policy: versions that assume, and their replacements when assumptions
 //! fail.
 
+use super::tables::LandingExit;
 use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{
     Assumption, Exit, Pins, Plan, SpeculateError, Speculative, SuggestOptions, Suggester, speculate,
@@ -149,6 +150,34 @@ impl Speculations {
         Ok(self.versions.get(&func).filter(|one| !one.is_replaced))
     }
 
+    /// The assumptions of a function, in terms of its base, that rows of landing tables may make,
+    /// and the plan for these; `None` if it makes none, or leaves to the embedder's interpreter.
+    pub(super) fn of_rows<'a>(
+        &'a mut self,
+        tier: &Tier<'_>,
+        func: Func,
+        pipeline: &'a Pipeline,
+    ) -> Option<(&'a [Assumption], Plan<'a>)> {
+        self.choose(tier, func);
+        let base = tier.module().body(func).filter(|_| !self.states.contains_key(&func))?;
+        let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
+        let assume = self.assume.get_mut(&func)?;
+        assume.retain(|assumption| is_testable(base, assumption));
+        Some((assume, Plan { pins, work, ..Plan::new(&[], pipeline) }))
+    }
+
+    /// The exit of the version that calls of a function run, which a run takes.
+    pub(super) fn exit(&self, at: FailedPoint<'_>) -> Option<LandingExit<'_>> {
+        let one = self.versions.get(&at.version.func())?;
+        if !Arc::ptr_eq(&one.version, at.version) {
+            return None;
+        }
+        let inst = at.version.points()[at.number].at.inst();
+        let exit = one.made.exits.iter().find(|exit| exit.inst == inst)?;
+        let back = one.made.backward.get(&VersionTree::BASE)?;
+        Some(LandingExit::of_version(back, exit.assumption?))
+    }
+
     /// Whether calls of a function run a version that assumes.
     pub(super) fn assumes(&self, func: Func) -> bool {
         self.versions.get(&func).is_some_and(|one| !one.is_replaced)
@@ -173,6 +202,8 @@ impl Speculations {
             return Ok(false);
         }
         let mut tree = VersionTree::new(base.clone());
+        // An exit that lands where the assumption was made can lead to a row.
+        tree.land_in_place(VersionTree::BASE);
         if let Err(error) = arm(&mut tree, &self.states, func) {
             observer.refused(func, &SpeculateError::States(error));
             self.assume.remove(&func);

@@ -1,23 +1,25 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
+mod rows;
+
 use super::compiler::{CodeTier, Compiler, Goal, Made};
 use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
 use super::savings::{Savings, is_small_leaf, worth};
 use super::speculating::{ProfileSource, Speculations};
+use super::tables::{LandingTables, is_out_of_memory};
 use super::worker::{TierGoal, Worker, wanted};
 use super::{NoObserver, Observer, SharedObserver};
 use derive::speculate::{Assumption, Pins, SuggestOptions};
-use ir::{FrameStates, Func, Function, Inst};
+use ir::{FrameStates, Func, Inst};
 use jit::{
-    CallsFrom, CompileError, Continuation, ContinueError, CountedPlace, FailedPoint, HotLoop,
-    Onward, RunError, Tier, Tiering, Version, Wake,
+    CallsFrom, Continuation, CountedPlace, FailedPoint, HotLoop, Onward, RunError, Tier, Tiering,
+    Version, Wake,
 };
 use passes::Pipeline;
 use profile::FunctionProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use transition::mapping::Entry;
 
 /// Where code is made.
 #[derive(Debug)]
@@ -71,6 +73,7 @@ pub struct Tiered<O> {
     entered: BTreeSet<Goal>,
     savings: Savings,
     speculations: Speculations,
+    tables: LandingTables,
     /// The bytes of code that may still be made.
     room: usize,
     listener: Option<TierListener>,
@@ -124,6 +127,7 @@ impl<O: Observer> Tiered<O> {
             entered: BTreeSet::new(),
             savings: Savings::default(),
             speculations,
+            tables: LandingTables::default(),
             room: usize::MAX,
             listener: None,
         }
@@ -368,13 +372,8 @@ impl<O: Observer> Tiered<O> {
         key: TierGoal,
         made: Result<Option<Made>, RunError>,
     ) -> Result<Option<Made>, RunError> {
-        let no_memory = |error: &RunError| {
-            let of_entry = ContinueError::Compile(CompileError::OutOfMemory);
-            *error == RunError::Compile(CompileError::OutOfMemory)
-                || *error == RunError::Continue(of_entry)
-        };
         match made {
-            Err(error) if no_memory(&error) => {
+            Err(error) if is_out_of_memory(&error) => {
                 self.room = 0;
                 self.tell(TierEvent::Dropped(wanted(key), OrderEnd::CodeFull));
                 Ok(None)
@@ -440,27 +439,6 @@ impl<O: Observer> Tiered<O> {
             let module = Arc::clone(tier.module());
             worker.order(tier.engine(), &module, key, 0, 0);
         }
-    }
-
-    /// The continuation of a loop of the base in the speculative version. `None` without an entry:
-    /// no entry lands behind an assumption.
-    ///
-    /// # Errors
-    /// If code cannot be compiled or linked.
-    fn enter_speculative(
-        &mut self,
-        tier: &mut Tier<'_>,
-        at: HotLoop,
-        base: &Function,
-    ) -> Result<Option<Arc<Continuation>>, RunError> {
-        let Tiered { speculations, pipeline, observer, workplace, .. } = self;
-        let Workplace::Here(compiler) = workplace else { return Ok(None) };
-        let one = speculations.version(tier, at.func, pipeline, observer)?;
-        let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
-        let may = |entry: &Entry| entry.kept.is_empty() || tier.has_dead_values();
-        let entry = entry.filter(|(entry, _)| may(entry.entry()));
-        let Some((entry, one)) = entry else { return Ok(None) };
-        compiler.continuation(tier.engine(), base, entry, &one.version).map(Some)
     }
 }
 
@@ -588,8 +566,11 @@ impl<O: Observer> Tiering for Tiered<O> {
     }
 
     fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Onward, RunError> {
+        self.observer.failed(at);
+        if let Some(onward) = self.land(tier, at)? {
+            return Ok(onward);
+        }
         let Tiered { speculations, pipeline, observer, .. } = self;
-        observer.failed(at);
         if speculations.failed(tier, at, pipeline, observer)? {
             self.want(tier, Goal::Version(at.version.func()))?;
         }

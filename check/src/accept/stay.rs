@@ -8,21 +8,23 @@
 //! *Why these entries hold.* Source and target are one function. Suppose that the source version,
 //! started on some input, reaches the point. Then the target version, started on the same input,
 //! has executed the same instructions at that point: it has the same memory, the same effects and
-//! the same contents of every value. The entry executes nothing, so no compensation code can trap
-//! or write. A value that is live at a point of strict SSA code has been defined there, so each
-//! assignment reads a value that the run has. The entry assigns all values that the text of the
-//! version still reads for needed results, so live+ without armed mappings is provided
-//! ([`super::live`] argues that this is enough). Every required value is live at the source point,
-//! so an engine keeps no value. No certificate and no claim takes part.
+//! the same contents of every value. The entry executes nothing but constants, so no compensation
+//! code can trap or write. A value that is live at a point of strict SSA code has been defined
+//! there, so each assignment reads a value that the run has, or computes the constant that the
+//! value is: a constant instruction has the same result in each run. The entry assigns all values
+//! that the text of the version still reads for needed results, so live+ without armed mappings is
+//! provided ([`super::live`] argues that this is enough). Every required value is live at the source
+//! point, so an engine keeps no value. No certificate and no claim takes part.
 
 use super::Checked;
 use super::graph::BlockGraph;
 use super::live::{Extra, LiveSets};
 use ir::verifier::verify_function;
-use ir::{Block, Function, Module, Point, Value};
+use ir::{Block, Function, Imm, Module, Opcode, Point, Value};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::VersionKey;
-use transition::mapping::{Assign, Entry, Mapping, Operand};
+use transition::mapping::{Assign, Entry, Mapping, Operand, Step};
 
 /// The entries of a version to itself at points. Each lands at its own point. A point that the
 /// version lacks and a point that no edge leads to have no entry. A version that the verifier
@@ -52,17 +54,41 @@ pub fn stay(module: &Module, version: &Function, points: &BTreeSet<Point>) -> Ch
             let point = Point::before(inst);
             if points.contains(&point) {
                 let values: BTreeSet<Value> = live.iter().collect();
-                mapping.insert(point, unchanged(point, values));
+                mapping.insert(point, unchanged(version, point, values));
             }
         });
     }
     Checked::accepted(mapping)
 }
 
-/// The entry that lands at its own source point, and leaves these values unchanged.
-fn unchanged(target: Point, values: BTreeSet<Value>) -> Entry {
-    let same = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
-    let assigns = values.iter().map(same).collect();
-    let (steps, replays, kept, inner) = Default::default();
-    Entry { target, steps, replays, assigns, requires: values.into_iter().collect(), kept, inner }
+/// The entry that lands at its own source point, and leaves these values unchanged. It computes
+/// constants instead of reading them, so the code behind the landing knows them.
+fn unchanged(version: &Function, target: Point, values: BTreeSet<Value>) -> Entry {
+    let (mut steps, mut assigns, mut requires) = (Vec::new(), Vec::new(), Vec::new());
+    for value in values {
+        let from = match literal(version, value) {
+            Some(step) => {
+                steps.push(step);
+                Operand::Step(steps.len() as u32 - 1)
+            }
+            None => {
+                requires.push(value);
+                Operand::Source(value)
+            }
+        };
+        assigns.push(Assign { value, from });
+    }
+    let (replays, kept, inner) = Default::default();
+    Entry { target, steps, replays, assigns, requires, kept, inner }
+}
+
+/// The step that computes a value that is the result of a constant instruction.
+fn literal(version: &Function, value: Value) -> Option<Step> {
+    let data = version.inst(version.defining_inst(value)?);
+    let bits = match data.imm {
+        Imm::Bits(bits) if data.opcode == Opcode::Const => bits,
+        _ => return None,
+    };
+    let (opcode, ty, args) = (Opcode::Const, data.ty, SmallVec::new());
+    Some(Step { opcode, ty, operand_ty: ty, bits, args })
 }

@@ -92,6 +92,7 @@ impl Observer for Log {
         let kind = match made.kind {
             CompiledKind::Version => "version",
             CompiledKind::Continuation => "continuation",
+            CompiledKind::Row => "row",
         };
         let made = CompiledCode {
             function: self.module.funcs[made.func].name.clone(),

@@ -1,0 +1,362 @@
+//! Landing tables: the versions of the code behind a point of a base, in the order in which runs try
+//! them.
+//!
+//! A table has a *key*, a point of a base: a loop header, or the landing of an exit. Each *row* is
+//! a version of the code behind that point ([`derive::landing`]). The facts that a row tests at its
+//! start are its *context*. A run enters the first row. If a fact of a context does not hold, the
+//! exit of this fact leads to the next row. The last row assumes nothing, so it takes every run.
+//!
+//! All exits that land at one point share its table, whatever version they leave: N exits and M
+//! rows are N passages and M pieces of code ([`jit::Engine::continuation`]).
+//!
+//! *Progress.* A run that goes from exit to exit does not stay at one point of the base. The exits
+//! of contexts lead from row to row, in one direction. Each other exit lands at the place of its
+//! assumption itself ([`LandingExit::place`]), so the base would have executed instructions since the last
+//! landing: a row tests at its start what it assumes about its landing, and comes to the same place
+//! again only in a later round. Exits that land elsewhere lead to the interpreter.
+//! `a_run_that_alternates_between_two_facts_ends`
+//!
+//! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
+//! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
+
+use super::{Compiled, CompiledKind, Observer};
+use check::{Checked, compose};
+use derive::landing::{LandingCode, LandingRow};
+use derive::speculate::{Assumption, Expected, Plan};
+use interp::View;
+use ir::{Func, Function, Inst, Point, Value};
+use jit::{
+    Action, CompileError, Continuation, ContinueError, FailedPoint, Onward, RunError, Tier,
+    Version, VersionSpec,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use transition::mapping::Mapping;
+
+/// An exit leads to the interpreter until it has been taken so many times. Then a row takes over.
+pub const ROW_AFTER: u64 = 2;
+
+/// The bytes of machine code of a table from which on it gets its last row, which assumes nothing.
+pub const TABLE_BYTES: usize = 64 << 10;
+
+/// The point of a base.
+type Key = (Func, Point);
+
+/// The contents of values of a base that are known.
+type Known = BTreeMap<Value, u64>;
+
+/// A row, compiled.
+struct TableRow {
+    made: LandingRow,
+    version: Arc<Version>,
+    /// The continuation from the interpreter.
+    enter: Arc<Continuation>,
+}
+
+/// The rows of a point.
+struct LandingTable {
+    code: LandingCode,
+    rows: Vec<TableRow>,
+    bytes: usize,
+    /// Whether the last row is there.
+    is_full: bool,
+}
+
+/// The landing tables of all functions.
+#[derive(Default)]
+pub(super) struct LandingTables {
+    /// `None` for a point behind which is no code that a row could be made of.
+    tables: BTreeMap<Key, Option<LandingTable>>,
+    /// By the address of a version that a table holds: its table, and its row.
+    rows: BTreeMap<usize, (Key, usize)>,
+    /// The bytes of machine code of all rows.
+    pub(super) bytes: usize,
+}
+
+impl std::fmt::Debug for LandingTables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LandingTables").field("rows", &self.rows.len()).finish_non_exhaustive()
+    }
+}
+
+/// An exit that a run takes, in terms of the base.
+pub(super) struct LandingExit<'a> {
+    /// From the version that the run leaves to the base.
+    pub(super) back: &'a Checked<Mapping>,
+    /// The assumption that has failed.
+    pub(super) of: Assumption,
+    /// Where the base makes it.
+    pub(super) place: Point,
+    /// The row that the run leaves, if it does so at the start.
+    row: Option<usize>,
+}
+
+/// What rows are made with.
+pub(super) struct RowMaker<'a, O> {
+    /// The assumptions of the function, in terms of the base.
+    pub(super) assume: &'a [Assumption],
+    pub(super) plan: Plan<'a>,
+    pub(super) observer: &'a mut O,
+}
+
+fn address(version: &Arc<Version>) -> usize {
+    Arc::as_ptr(version).addr()
+}
+
+impl LandingTables {
+    /// The continuation from a loop header of a base into the first row of its table. Makes the row
+    /// at the first request. `None` if no row there would assume anything.
+    ///
+    /// # Errors
+    /// If the row cannot be compiled or linked.
+    pub(super) fn enter_loop<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: Key,
+        maker: &mut RowMaker<'_, O>,
+    ) -> Result<Option<Arc<Continuation>>, RunError> {
+        let module = Arc::clone(tier.module());
+        let Some(base) = module.body(key.0) else { return Ok(None) };
+        let Some(table) = self.table(tier, base, key) else { return Ok(None) };
+        if table.rows.is_empty() && !table.is_full {
+            let known = paused(tier, key, table);
+            let assume = consistent(base, table, maker.assume, &known, None);
+            let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
+            // Without an assumption, the code of the base or the optimized version does as well.
+            match row.ok().filter(|row| !row.exits.is_empty()) {
+                Some(row) => self.add(tier, base, key, row, maker.observer)?,
+                None => table.is_full = true,
+            }
+        }
+        let table = self.tables.get(&key).and_then(Option::as_ref);
+        Ok(table.and_then(|table| Some(Arc::clone(&table.rows.first()?.enter))))
+    }
+
+    /// The exit of a row that a run takes. `None` if the version is no row.
+    pub(super) fn exit(&self, at: FailedPoint<'_>) -> Option<LandingExit<'_>> {
+        let (key, index) = self.rows.get(&address(at.version))?;
+        let row = &self.tables.get(key)?.as_ref()?.rows[*index];
+        let exit = row.made.exit(at.version.points()[at.number].at.inst())?;
+        let (place, row_left) = match exit.is_context {
+            true => (key.1, Some(*index)),
+            false => (exit.of.at, None),
+        };
+        Some(LandingExit { back: &row.made.back, of: exit.of, place, row: row_left })
+    }
+
+    /// Where a run goes on whose assumption has failed: in a row of the table where the exit lands.
+    /// Makes the row if the table lacks it, and links the exit to it. `None` if the interpreter
+    /// continues.
+    ///
+    /// # Errors
+    /// If the row cannot be compiled or linked.
+    pub(super) fn land<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+        landing: Landed,
+        maker: &mut RowMaker<'_, O>,
+    ) -> Result<Option<Onward>, RunError> {
+        let Landed { back, of, target, row, known } = landing;
+        let (module, key) = (Arc::clone(tier.module()), (at.version.func(), target));
+        let Some(base) = module.body(key.0) else { return Ok(None) };
+        let Some(table) = self.table(tier, base, key) else { return Ok(None) };
+        let next = row.map_or(0, |left| left + 1);
+        if next >= table.rows.len() {
+            if table.is_full {
+                return Ok(None);
+            }
+            let is_last = table.bytes >= TABLE_BYTES;
+            let mut assume = consistent(base, table, maker.assume, &known, Some(&of));
+            assume.extend(observed(&of, &known));
+            let assume = if is_last { Vec::new() } else { assume };
+            let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
+            let Ok(row) = row else {
+                table.is_full = true;
+                return Ok(None);
+            };
+            table.is_full = row.exits.is_empty();
+            self.add(tier, base, key, row, maker.observer)?;
+        }
+        let table = self.tables.get(&key).and_then(Option::as_ref);
+        let Some(to) = table.and_then(|table| table.rows.get(next)) else { return Ok(None) };
+        let way = compose(&back, &to.made.enter).ok();
+        let point = at.version.points()[at.number].at;
+        let Some(entry) = way.as_ref().and_then(|way| way.mapping.checked_entry(point)) else {
+            return Ok(None);
+        };
+        let made = tier.engine().continuation(at.version.function(), entry, &to.version);
+        let made = made.map_err(RunError::Continue)?;
+        maker.observer.linked(at, key.1, next);
+        // The values of the point are those that the way requires, since both end where the base
+        // goes on. If a way requires fewer, each exit asks again.
+        match tier.relink(at.version, at.number, Action::Continue(Arc::clone(&made))) {
+            Ok(()) | Err(jit::LinkError::Order { .. }) => Ok(Some(Onward::Enter(made))),
+            Err(error) => Err(RunError::Link(error)),
+        }
+    }
+
+    /// The table of a point, with the code behind the point.
+    fn table(&mut self, tier: &Tier<'_>, base: &Function, key: Key) -> Option<&mut LandingTable> {
+        let made = self.tables.entry(key).or_insert_with(|| {
+            let code = LandingCode::new(tier.module(), base, key.1).ok()?;
+            Some(LandingTable { code, rows: Vec::new(), bytes: 0, is_full: false })
+        });
+        made.as_mut()
+    }
+
+    /// Compiles a row, and appends it to the table of a point. Without room for its code, the table
+    /// gets no more rows.
+    fn add<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        base: &Function,
+        key: Key,
+        made: LandingRow,
+        observer: &mut O,
+    ) -> Result<(), RunError> {
+        let compiled = compile(tier, base, key, &made, observer);
+        let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        let (version, enter) = match compiled {
+            Ok(compiled) => compiled,
+            Err(error) if is_out_of_memory(&error) => {
+                table.is_full = true;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        observer.row(key.0, key.1, &made);
+        table.bytes += version.code_size();
+        self.bytes += version.code_size();
+        self.rows.insert(address(&version), (key, table.rows.len()));
+        table.rows.push(TableRow { made, version, enter });
+        Ok(())
+    }
+}
+
+/// Compiles a row and adopts it. Returns it with the continuation from the interpreter.
+fn compile<O: Observer>(
+    tier: &mut Tier<'_>,
+    base: &Function,
+    (func, at): Key,
+    made: &LandingRow,
+    observer: &mut O,
+) -> Result<(Arc<Version>, Arc<Continuation>), RunError> {
+    let module = Arc::clone(tier.module());
+    let back = Arc::new(made.back.clone());
+    observer.begin();
+    let spec = VersionSpec::leaving(&made.function, |_| Some(&**back));
+    let spec = spec.map(|spec| spec.behind_landing().with_sites(Arc::new(made.sites(func))));
+    let version = spec.and_then(|spec| tier.engine().version(&module, func, &made.function, spec));
+    let version = version.map_err(RunError::Compile)?;
+    let entry = made.enter.checked_entry(at).expect("a row is entered at its landing");
+    let enter = tier.engine().continuation(base, entry, &version);
+    let enter = enter.map_err(RunError::Continue)?;
+    let (instructions, bytes) = (made.function.inst_count(), version.code_size());
+    let (kind, of) = (CompiledKind::Row, version.key());
+    observer.compiled(Compiled { func, version: of, kind, instructions, bytes });
+    let actions = vec![Action::Interpret(back); version.points().len()];
+    tier.adopt(&version, actions).map_err(RunError::Link)?;
+    Ok((version, enter))
+}
+
+/// Whether the engine has no room for the code.
+pub(super) fn is_out_of_memory(error: &RunError) -> bool {
+    let of_entry = ContinueError::Compile(CompileError::OutOfMemory);
+    *error == RunError::Compile(CompileError::OutOfMemory) || *error == RunError::Continue(of_entry)
+}
+
+/// Where an exit lands.
+pub(super) struct Landed {
+    /// The exit's entry to the base, alone.
+    back: Checked<Mapping>,
+    of: Assumption,
+    target: Point,
+    row: Option<usize>,
+    /// The contents of the values of the base there.
+    known: Known,
+}
+
+impl LandingExit<'_> {
+    /// Where the exit lands, for a run with these values. `None` if rows cannot take over: the exit
+    /// lands in several activations, has writes to replay, or lands elsewhere than where the
+    /// assumption was made (see *Progress*).
+    pub(super) fn landed(&self, at: FailedPoint<'_>) -> Option<Landed> {
+        let point = at.version.points()[at.number].at;
+        let entry = self.back.entry(point)?;
+        let is_there = entry.inner.is_empty() && entry.target == self.place;
+        if !is_there || !entry.replays.is_empty() {
+            return None;
+        }
+        let values = &at.version.points()[at.number].values;
+        let held: BTreeMap<Value, u64> =
+            values.iter().copied().zip(at.values.iter().copied()).collect();
+        let mut known = Known::new();
+        let read = |value: Value| held.get(&value).copied().unwrap_or(0);
+        let mut note = |value, bits| {
+            known.insert(value, bits);
+        };
+        entry.run(read, |_, value, bits| note(value, bits)).ok()?;
+        let mut back = self.back.clone();
+        back.retain(|other, _| other == point);
+        Some(Landed { back, of: self.of, target: entry.target, row: self.row, known })
+    }
+
+    /// The exit of a version of a whole function.
+    pub(super) fn of_version(back: &Checked<Mapping>, of: Assumption) -> LandingExit<'_> {
+        LandingExit { back, of, place: of.at, row: None }
+    }
+}
+
+/// The contents of the values live at the point where the interpreter has paused. None for a run in
+/// an interpreter of the embedder's own ([`jit::Vm::enter`]).
+fn paused(tier: &Tier<'_>, (func, at): Key, table: &LandingTable) -> Known {
+    let view = tier.machine().view();
+    let is_there = |view: &View<'_>| view.func() == func && view.inst() == at.inst();
+    let Some(view) = view.filter(is_there) else { return Known::new() };
+    let live = table.code.stay().entry().requires.iter().copied();
+    live.filter(|value| !view.is_undefined(*value)).map(|v| (v, view.value(v))).collect()
+}
+
+/// The assumptions that a row at a landing makes, of a list about the base: those that the contents
+/// there do not refute. Where an assumption has failed, its value is known to be otherwise, and so
+/// may be what is computed from it.
+fn consistent(
+    base: &Function,
+    table: &LandingTable,
+    assume: &[Assumption],
+    known: &Known,
+    failed: Option<&Assumption>,
+) -> Vec<Assumption> {
+    let stale = failed.map(|failed| computed_from(base, failed.value)).unwrap_or_default();
+    let holds = |of: &&Assumption| match known.get(&of.value) {
+        Some(bits) if table.code.is_about_landing(of) => of.expected.holds(*bits),
+        _ => true,
+    };
+    assume.iter().filter(holds).filter(|of| !stale.contains(&of.value)).copied().collect()
+}
+
+/// What a run has shown of a failed assumption: the value has the contents that it has now.
+fn observed(failed: &Assumption, known: &Known) -> Option<Assumption> {
+    let bits = *known.get(&failed.value)?;
+    Some(Assumption { expected: Expected::Is(bits), ..*failed })
+}
+
+/// A value, and the results computed from it in the same block.
+fn computed_from(base: &Function, value: Value) -> BTreeSet<Value> {
+    let mut all = BTreeSet::from([value]);
+    let mut open = vec![value];
+    let block = |inst: Inst| base.inst_block(inst);
+    let home = base.defining_inst(value).map(block);
+    while let Some(next) = open.pop() {
+        let users = base.users(next).iter().filter(|user| home.is_none_or(|h| h == block(**user)));
+        for result in users.flat_map(|user| &base.inst(*user).results) {
+            if all.insert(*result) {
+                open.push(*result);
+            }
+        }
+    }
+    all
+}
