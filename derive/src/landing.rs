@@ -213,7 +213,7 @@ impl LandingCode {
         let speculative = speculative.map_err(LandingError::Speculate)?;
         let function = tree.function(speculative.optimized).clone();
         let rest = self.rest(base);
-        let enter = check::enter_continuation(module, &rest, &function);
+        let enter = check::enter_continuation(&rest, &function);
         let first = &speculative.backward[&VersionTree::BASE];
         let landings = first.entries().map(|(_, entry)| entry.target);
         let places = check::places_in_target(&rest, landings).map_err(LandingError::Refused)?;

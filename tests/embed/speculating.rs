@@ -1,4 +1,5 @@
-//! A tiering policy that speculates: assumptions that hold, fail, and fail again and again.
+//! A tiering policy that speculates: assumptions that hold, fail, and fail again and again. Most
+//! tests turn landing tables off, in which runs would go on (`tests/landings/`).
 
 use super::support::{engine, module, vm};
 use osier::interp::{Limits, Machine, NoHost, NoObserver, Options};
@@ -6,7 +7,7 @@ use osier::ir::{self, Func, Point};
 use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Pins, SpeculateError, Speculative};
-use osier::tiers::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, Tiered};
+use osier::tiers::{self, Compiled, MAX_FAILURES, MAX_VERSIONS, TableUse, Tiered};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -91,7 +92,8 @@ fn run_choosing(
     let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let policy = choose(Tiered::new_observed(2, Pipeline::default(), Watch(Arc::clone(&seen))));
+    let policy = Tiered::new_observed(2, Pipeline::default(), Watch(Arc::clone(&seen)));
+    let policy = choose(policy.entering(TableUse::Nowhere));
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, assume.to_vec())]))));
     for [x, k, m] in calls {
         let outcome = vm.invoke(func, &[x, k, m], &mut NoHost).expect("the run ends");
@@ -229,7 +231,7 @@ fn a_loop_is_entered_again_after_an_exit() {
     let engine = engine(Config::default());
     let options = Options::traced();
     let mut vm = Vm::new(&engine, &module, Limits::default(), options).expect("it is instantiated");
-    let policy = Tiered::new(2, Pipeline::default());
+    let policy = Tiered::new(2, Pipeline::default()).entering(TableUse::AtLoops);
     vm.set_tiering(Box::new(policy.speculating(BTreeMap::from([(func, vec![three])]))));
     for k in [3, 3, 3, 4, 4] {
         let outcome = vm.invoke(func, &[100, k], &mut NoHost).expect("the run ends");

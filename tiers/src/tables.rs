@@ -20,7 +20,7 @@
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
 use super::{Compiled, CompiledKind, Observer};
-use check::{Checked, compose};
+use check::{Checked, CheckedComposition, compose};
 use derive::landing::{LandingCode, LandingRow};
 use derive::speculate::{Assumption, Expected, Plan};
 use interp::View;
@@ -38,6 +38,18 @@ pub const ROW_AFTER: u64 = 2;
 
 /// The bytes of machine code of a table from which on it gets its last row, which assumes nothing.
 pub const TABLE_BYTES: usize = 64 << 10;
+
+/// Where runs enter rows of landing tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TableUse {
+    /// At hot loops, and where assumptions fail.
+    #[default]
+    Everywhere,
+    /// At hot loops. An assumption that fails leads to the interpreter.
+    AtLoops,
+    /// Nowhere: code that assumes is entered by calls alone. For comparison.
+    Nowhere,
+}
 
 /// The point of a base.
 type Key = (Func, Point);
@@ -180,20 +192,17 @@ impl LandingTables {
         }
         let table = self.tables.get(&key).and_then(Option::as_ref);
         let Some(to) = table.and_then(|table| table.rows.get(next)) else { return Ok(None) };
-        let way = compose(&back, &to.made.enter).ok();
-        let point = at.version.points()[at.number].at;
-        let Some(entry) = way.as_ref().and_then(|way| way.mapping.checked_entry(point)) else {
+        let Ok(CheckedComposition { mapping: mut way, .. }) = compose(&back, &to.made.enter) else {
             return Ok(None);
         };
+        let exit = &at.version.points()[at.number];
+        way.require_also(exit.at, &exit.values);
+        let Some(entry) = way.checked_entry(exit.at) else { return Ok(None) };
         let made = tier.engine().continuation(at.version.function(), entry, &to.version);
         let made = made.map_err(RunError::Continue)?;
         maker.observer.linked(at, key.1, next);
-        // The values of the point are those that the way requires, since both end where the base
-        // goes on. If a way requires fewer, each exit asks again.
-        match tier.relink(at.version, at.number, Action::Continue(Arc::clone(&made))) {
-            Ok(()) | Err(jit::LinkError::Order { .. }) => Ok(Some(Onward::Enter(made))),
-            Err(error) => Err(RunError::Link(error)),
-        }
+        let linked = tier.relink(at.version, at.number, Action::Continue(Arc::clone(&made)));
+        linked.map_err(RunError::Link).map(|()| Some(Onward::Enter(made)))
     }
 
     /// The table of a point, with the code behind the point.

@@ -7,7 +7,7 @@ use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
 use super::savings::{Savings, is_small_leaf, worth};
 use super::speculating::{ProfileSource, Speculations};
-use super::tables::{LandingTables, is_out_of_memory};
+use super::tables::{LandingTables, TableUse, is_out_of_memory};
 use super::worker::{TierGoal, Worker, wanted};
 use super::{NoObserver, Observer, SharedObserver};
 use derive::speculate::{Assumption, Pins, SuggestOptions};
@@ -74,6 +74,7 @@ pub struct Tiered<O> {
     savings: Savings,
     speculations: Speculations,
     tables: LandingTables,
+    table_use: TableUse,
     /// The bytes of code that may still be made.
     room: usize,
     listener: Option<TierListener>,
@@ -128,6 +129,7 @@ impl<O: Observer> Tiered<O> {
             savings: Savings::default(),
             speculations,
             tables: LandingTables::default(),
+            table_use: TableUse::default(),
             room: usize::MAX,
             listener: None,
         }
@@ -166,6 +168,11 @@ impl<O: Observer> Tiered<O> {
     pub fn pinning(mut self, pins: Pins) -> Tiered<O> {
         self.speculations.pin(pins);
         self
+    }
+
+    /// Sets where runs enter rows of landing tables (`docs/speculation.md`). Default: everywhere.
+    pub fn entering(self, table_use: TableUse) -> Tiered<O> {
+        Tiered { table_use, ..self }
     }
 
     /// The most work of the search for assumptions with exits in one version

@@ -60,7 +60,7 @@ pub struct LandedVersion<'e> {
 }
 
 /// A frame that an entry lands in: its version, its place, and what it is assigned.
-type LandedFrame<'e> = (LandedVersion<'e>, FramePlace, &'e [Assign]);
+pub(super) type LandedFrame<'e> = (LandedVersion<'e>, FramePlace, &'e [Assign]);
 
 /// A version without the OSR points of an instrumented version, and the map from each copied
 /// instruction to its original.
@@ -133,44 +133,9 @@ pub fn continuation(
     Ok(Checked::accepted(CopiedFrames { origins: walk.origins }))
 }
 
-/// Checks that a function is the way of an entry to the start of its target: it executes the steps
-/// and the replays of the entry, and then leaves with the values that the entry assigns to the
-/// parameters of the target, in their order. Nothing else may be left to execute: the entry lands
-/// before the first instruction of the target. So whoever enters the target with these values makes
-/// the transition of the entry.
-///
-/// # Errors
-/// The first difference.
-pub fn passage(
-    function: &Function,
-    source: &Function,
-    target: &Function,
-    entry: &Entry,
-) -> Result<(), ContinuationFault> {
-    let steps = (0..entry.steps.len() as u32).collect();
-    let claim = ContinuationClaim { steps, ..ContinuationClaim::default() };
-    let landed = LandedVersion { version: target, without_points: None };
-    let frames = vec![(landed, FramePlace::Before(entry.target), &entry.assigns[..])];
-    let walk = ContinuationWalk::new(function, source, frames, entry, &claim, BTreeSet::new());
-    walk.signature()?;
-    let (start, own) = (target.entry(), function.entry());
-    let is_start = entry.inner.is_empty() && entry.target.inst() == target.first_inst(start);
-    if !is_start || function.blocks().count() != 1 {
-        return Err(ContinuationFault::Signature);
-    }
-    let mut insts = function.block_insts(own);
-    let values = walk.compensation(&mut insts)?;
-    let last = insts.next().ok_or(ContinuationFault::Unclaimed(own))?;
-    let leaves = function.inst(last);
-    let given = target.block_params(start).iter().map(|param| values.get(&(0, *param)));
-    let is_right = leaves.opcode == Opcode::OsrExit
-        && given.map(Option::<&Value>::copied).eq(leaves.args.iter().map(|arg| Some(*arg)));
-    if is_right { Ok(()) } else { Err(ContinuationFault::Leads(last)) }
-}
-
 /// The states of the innermost frame's version before instructions of a continuation, by
-/// instruction: its place, and by value of the continuation the values that it holds. Compensation
-/// code and unreachable code have none.
+/// instruction: its place, and by value of the continuation the values that it holds. Replays, what
+/// is in front of them, and unreachable code have none.
 pub(super) type VersionStates = BTreeMap<Inst, (Inst, BTreeMap<Value, Vec<Value>>)>;
 
 /// Checks as [`continuation`] that a function is the code of one version behind an entry, and finds
@@ -215,12 +180,12 @@ fn walked<'a>(
 }
 
 /// What a check of a part of the function finds.
-type Verified = Result<(), ContinuationFault>;
+pub(super) type Verified = Result<(), ContinuationFault>;
 
 /// A place in the code of a frame's version.
 type Place = (usize, Inst);
 
-struct ContinuationWalk<'a> {
+pub(super) struct ContinuationWalk<'a> {
     function: &'a Function,
     source: &'a Function,
     entry: &'a Entry,
@@ -237,7 +202,7 @@ struct ContinuationWalk<'a> {
 }
 
 impl<'a> ContinuationWalk<'a> {
-    fn new(
+    pub(super) fn new(
         function: &'a Function,
         source: &'a Function,
         frames: Vec<LandedFrame<'a>>,
@@ -270,7 +235,7 @@ impl<'a> ContinuationWalk<'a> {
     }
 
     /// Checks the parameters, the results, and that the frames stand somewhere.
-    fn signature(&self) -> Verified {
+    pub(super) fn signature(&self) -> Verified {
         let (source, frames, requires) = (self.source, &self.frames, &self.entry.requires);
         let stands = |(index, (landed, at, _)): (usize, &LandedFrame<'_>)| {
             let waits = matches!(at, FramePlace::Within(_));
@@ -306,8 +271,14 @@ impl<'a> ContinuationWalk<'a> {
     fn run(&mut self) -> Verified {
         let start = self.function.entry();
         let mut insts = self.function.block_insts(start);
-        let values = self.compensation(&mut insts)?;
-        self.code(start, insts, 0, self.frames[0].1.inst(), values)?;
+        let at = self.frames[0].1.inst();
+        let mut early = Vec::new();
+        let values = self.compensation(&mut insts, &mut early)?;
+        // Steps change nothing, so the version is at its landing point still. A replay does.
+        if self.entry.replays.is_empty() {
+            early.iter().for_each(|(inst, values)| self.note(*inst, at, values));
+        }
+        self.code(start, insts, 0, at, values)?;
         let mut seen = BTreeSet::from([start]);
         let mut open = vec![start];
         while let Some(block) = open.pop() {
@@ -321,10 +292,12 @@ impl<'a> ContinuationWalk<'a> {
         Ok(())
     }
 
-    /// Checks the compensation code, and returns the environment behind it.
-    fn compensation(
+    /// Checks the compensation code, and returns the environment behind it. Appends to `early` the
+    /// environments before the steps that were asked for.
+    pub(super) fn compensation(
         &self,
         insts: &mut impl Iterator<Item = Inst>,
+        early: &mut Vec<(Inst, Environment)>,
     ) -> Result<Environment, ContinuationFault> {
         let last = self.function.terminator(self.function.entry());
         let params = self.function.block_params(self.function.entry());
@@ -338,6 +311,9 @@ impl<'a> ContinuationWalk<'a> {
         let mut next = || insts.next().ok_or(ContinuationFault::Compensation(last));
         for index in &self.claim.steps {
             let inst = next()?;
+            if self.asked.contains(&inst) {
+                early.push((inst, self.assigned(&held)));
+            }
             let fault = ContinuationFault::Compensation(inst);
             let step = self.entry.steps.get(*index as usize).ok_or(fault)?;
             let imm = if step.opcode == Opcode::Const { Imm::Bits(step.bits) } else { Imm::None };
@@ -359,14 +335,18 @@ impl<'a> ContinuationWalk<'a> {
                 return Err(ContinuationFault::Compensation(inst));
             }
         }
+        Ok(self.assigned(&held))
+    }
+
+    /// The values that the entry assigns, as far as the function holds what it reads.
+    fn assigned(&self, held: &BTreeMap<Operand, Value>) -> Environment {
         let of = |(frame, assigns): (usize, &'a [Assign])| {
-            let held = &held;
             let given = assigns
                 .iter()
                 .filter_map(move |assign| Some(((frame, assign.value), *held.get(&assign.from)?)));
             given.collect::<Vec<_>>()
         };
-        Ok(self.entry.assign_lists().enumerate().flat_map(of).collect())
+        self.entry.assign_lists().enumerate().flat_map(of).collect()
     }
 
     fn block(&mut self, block: Block) -> Verified {

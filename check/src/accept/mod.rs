@@ -19,6 +19,7 @@ mod frames;
 pub(crate) mod graph;
 mod live;
 mod memory;
+mod passage;
 pub(crate) mod paths;
 pub(crate) mod product;
 mod rest;
@@ -36,7 +37,7 @@ use checks::{Check, Finding, Options, Place};
 pub use compose::compose_without;
 pub use compose::{CheckedComposition, compose};
 pub use continuation::{
-    ContinuationFault, CopiedFrames, LandedVersion, WithoutPoints, continuation, passage,
+    ContinuationFault, CopiedFrames, LandedVersion, WithoutPoints, continuation,
 };
 pub use copy::{Copies, CopyError, copy};
 use entry::Judge;
@@ -45,6 +46,7 @@ pub use frames::{FrameLanding, FrameRefusal, LivePoints, enter_copy, leave_copy}
 use ir::verifier::{Rule, verify_function};
 use ir::{Block, Function, Inst, Module, Point, Value};
 use live::{Extra, KnownSets, LiveSets, LiveUses, LiveValues};
+pub use passage::passage;
 use product::CrossProduct;
 pub use rest::{RestFault, RestOf, enter_continuation, leave_continuation, places_in_target};
 pub(crate) use seal::Sealed;

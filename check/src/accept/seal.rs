@@ -9,7 +9,7 @@
 
 use super::Relation;
 use super::checks::Finding;
-use ir::{Func, Function, Point};
+use ir::{Func, Function, Point, Value};
 use std::ops::Deref;
 use transition::certificate::MappingFacts;
 use transition::frames::Landing;
@@ -108,6 +108,20 @@ impl Checked<Mapping> {
     pub fn checked_entry(&self, point: Point) -> Option<CheckedEntry<'_>> {
         let entry = self.0.entry(point)?;
         Some(CheckedEntry { source: self.source(), target: self.target(), point, entry })
+    }
+
+    /// Makes the entry at a point require these values, too, which are ascending. An OSR point hands
+    /// over a list of values, and may lead to a transition that reads fewer. An entry that requires
+    /// more reads and provides the same, so its claim stays; its engine hands over more. No effect
+    /// without an entry at the point. Cost: near linear in the entry.
+    pub fn require_also(&mut self, point: Point, values: &[Value]) {
+        let Some(entry) = self.0.entry(point) else { return };
+        let mut requires = entry.requires.clone();
+        requires.extend_from_slice(values);
+        requires.sort_unstable();
+        requires.dedup();
+        let entry = Entry { requires, ..entry.clone() };
+        self.0.insert(point, entry);
     }
 
     /// Drops the entries for which `keep` is false. Cost: near linear in the entries.

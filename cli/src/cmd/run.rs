@@ -26,6 +26,7 @@ use osier::listing;
 use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use osier::source::line_of;
+use osier::tiers::TableUse;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,6 +93,10 @@ pub(super) struct Args {
     /// then optimizes hot functions alone
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true)]
     speculate: Option<Option<PathBuf>>,
+    /// Where runs enter code that assumes, besides calls: at hot loops and where assumptions fail, at
+    /// hot loops alone, or nowhere; only with --speculate [default: everywhere]
+    #[arg(long, value_enum, value_name = "PLACES", requires = "speculate")]
+    tables: Option<TableOption>,
     #[command(flatten)]
     suggestions: SuggestionOptions,
     #[command(flatten)]
@@ -102,6 +107,27 @@ pub(super) struct Args {
     limits: InputLimits,
     #[command(flatten)]
     run_limits: RunLimits,
+}
+
+/// Where runs enter code that assumes, besides calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum TableOption {
+    /// At hot loops, and where assumptions fail
+    Everywhere,
+    /// At hot loops alone
+    Loops,
+    /// Nowhere
+    Nowhere,
+}
+
+impl TableOption {
+    fn places(self) -> TableUse {
+        match self {
+            TableOption::Everywhere => TableUse::Everywhere,
+            TableOption::Loops => TableUse::AtLoops,
+            TableOption::Nowhere => TableUse::Nowhere,
+        }
+    }
 }
 
 /// The default of `--hot` with `--speculate`.

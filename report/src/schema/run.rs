@@ -157,6 +157,30 @@ pub struct RunSpeculation {
     pub failures: u64,
     /// The assumptions that failed, by function and in the order of their first failure.
     pub failed: Vec<FailingAssumption>,
+    /// The landing tables that runs entered, in the order in which they were made.
+    pub tables: Vec<RunTable>,
+}
+
+/// A landing table: code behind a point of a function, under different assumptions.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct RunTable {
+    /// The name of the function.
+    pub function: String,
+    /// The point of its base. Example: `head:0`.
+    pub at: String,
+    /// The rows, in the order in which runs try them.
+    pub rows: Vec<RunRow>,
+}
+
+/// A row of a landing table.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct RunRow {
+    /// The facts that the row tests at its start. Example: `%far is 0`.
+    pub context: Vec<String>,
+    /// The assumptions that it makes elsewhere, with their places.
+    pub assumptions: Vec<String>,
+    /// The exits that lead to the row. Runs that take them no longer count as failures.
+    pub exits: u64,
 }
 
 /// An assumption that failed in a run.

@@ -119,19 +119,19 @@ type Begins = (&'static str, usize, &'static str, usize, &'static str);
 /// A continuation written by hand. Its claim follows from names. An instruction stands for the
 /// instruction whose result has the same name but for digits. An instruction without a result
 /// stands for the next instruction without a result.
-struct Rest {
-    source: Function,
-    versions: Vec<Function>,
-    function: Function,
-    entry: Entry,
-    claim: ContinuationClaim,
+pub(super) struct Rest {
+    pub(super) source: Function,
+    pub(super) versions: Vec<Function>,
+    pub(super) function: Function,
+    pub(super) entry: Entry,
+    pub(super) claim: ContinuationClaim,
 }
 
 fn body(module: &ir::Module, name: &str) -> Function {
     module.func_named(name).and_then(|func| module.body(func)).expect("a body").clone()
 }
 
-fn nth(f: &Function, label: &str, number: usize) -> Inst {
+pub(super) fn nth(f: &Function, label: &str, number: usize) -> Inst {
     let block = block(f, label).expect("the block");
     f.block_insts(block).nth(number).expect("the instruction")
 }
@@ -288,7 +288,7 @@ impl Rest {
 }
 
 /// The right continuation into the loop.
-fn right_loop() -> Rest {
+pub(super) fn right_loop() -> Rest {
     let rest = Rest::looping(LOOP, LOOP_REST, LOOP_BLOCKS).idle("entry").idle("head");
     assert_eq!(rest.judged(), None, "before the forgery");
     rest

@@ -1,5 +1,6 @@
-//! Forgeries: wrong claims about copies, wrong copies, steps across copies that do not follow, and
-//! entries that differ in little from right entries. Each meets one demand of the checker alone.
+//! Forgeries: wrong claims about copies, wrong copies, steps across copies and across landing points
+//! of continuations that do not follow, and entries that differ in little from right entries. Each
+//! meets one demand of the checker alone.
 //!
 //! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each. The trial
 //! demands that the forgery of this name gets through then, and no test here can.
@@ -8,6 +9,7 @@ mod continuations;
 pub(crate) mod copies;
 pub(crate) mod frames;
 pub(crate) mod hand;
+mod landings;
 pub(crate) mod neighbors;
 mod records;
 
@@ -24,6 +26,7 @@ pub(crate) struct Forgery {
 
 /// All forgeries.
 pub(crate) fn all() -> Vec<Forgery> {
-    let of_copies = [copies::all(), frames::all(), continuations::all(), records::all()];
+    let of_copies =
+        [copies::all(), frames::all(), continuations::all(), landings::all(), records::all()];
     of_copies.into_iter().flatten().chain(neighbors::all()).collect()
 }

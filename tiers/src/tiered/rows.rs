@@ -3,7 +3,7 @@
 
 use super::{Tiered, Workplace};
 use crate::Observer;
-use crate::tables::{ROW_AFTER, RowMaker};
+use crate::tables::{ROW_AFTER, RowMaker, TableUse};
 use ir::Function;
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ impl<O: Observer> Tiered<O> {
             return compiler.continuation(tier.engine(), base, entry, &one.version).map(Some);
         }
         let of = speculations.of_rows(tier, at.func, pipeline);
-        let Some((assume, plan)) = of.filter(|_| self.room > 0) else { return Ok(None) };
+        let may_enter = self.room > 0 && self.table_use != TableUse::Nowhere;
+        let Some((assume, plan)) = of.filter(|_| may_enter) else { return Ok(None) };
         let mut maker = RowMaker { assume, plan, observer };
         let before = tables.bytes;
         let entry = tables.enter_loop(tier, (at.func, at.at), &mut maker);
@@ -50,7 +51,8 @@ impl<O: Observer> Tiered<O> {
     ) -> Result<Option<Onward>, RunError> {
         let Tiered { speculations, pipeline, observer, tables, .. } = self;
         let exit = speculations.exit(at).or_else(|| tables.exit(at));
-        let landing = exit.filter(|_| at.count >= ROW_AFTER).and_then(|exit| exit.landed(at));
+        let may_land = at.count >= ROW_AFTER && self.table_use == TableUse::Everywhere;
+        let landing = exit.filter(|_| may_land).and_then(|exit| exit.landed(at));
         let Some(landing) = landing else { return Ok(None) };
         let of = speculations.of_rows(tier, at.version.func(), pipeline);
         let Some((assume, plan)) = of.filter(|_| self.room > 0) else { return Ok(None) };

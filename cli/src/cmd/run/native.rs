@@ -9,10 +9,11 @@ use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Host, Options, Outcome};
-use ir::{Func, Module};
+use ir::{Func, Module, Point};
 use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionKind, Vm, VmError};
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
+use osier::landing::LandingRow;
 use osier::listing;
 use osier::schema::{CompiledCode, MadeTransition, RunStats};
 use osier::speculate::{Assumption, SpeculateError, Speculative};
@@ -70,13 +71,21 @@ impl Observer for Log {
         self.begun = Some(Instant::now());
     }
 
-    fn speculated(&mut self, func: Func, made: &Speculative) {
-        self.made().assumptions.speculated(func, made);
+    fn speculated(&mut self, _func: Func, made: &Speculative) {
+        self.made().assumptions.speculated(made);
     }
 
     fn refused(&mut self, func: Func, error: &SpeculateError) {
         let what = format!("{}: {error}", self.module.funcs[func].name);
         self.made().assumptions.figures.refused.push(what);
+    }
+
+    fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
+        self.made().assumptions.row(&self.module, func, at, made);
+    }
+
+    fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {
+        self.made().assumptions.linked(exit.version.func(), at, row);
     }
 
     fn failed(&mut self, at: FailedPoint<'_>) {

@@ -1,14 +1,16 @@
 //! `osier run --speculate`: the assumptions of hot functions, and figures about them.
 
-use super::{Args, HOT};
+use super::{Args, HOT, TableOption};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::suggestions::read_profile;
-use ir::{Func, Inst, Module};
+use ir::{Func, Inst, Module, Point};
 use jit::{FailedPoint, Vm};
+use osier::landing::LandingRow;
 use osier::listing;
-use osier::schema::{FailingAssumption, RunSpeculation};
+use osier::schema::{FailingAssumption, RunRow, RunSpeculation, RunTable};
 use osier::speculate::{Assumption, Observed, Speculative, SuggestOptions, Suggester};
-use osier::tiers::{Observer, Tiered};
+use osier::tiers::{Observer, TableUse, Tiered};
+use osier::transition::VersionKey;
 use std::collections::BTreeMap;
 
 /// The policy with the assumptions that the options select.
@@ -24,6 +26,7 @@ pub(super) fn speculating<O: Observer>(
     let Some(source) = &args.speculate else { return Ok(tiered) };
     let options = args.suggestions.options();
     let tiered = tiered.pinning(args.suggestions.pins().0);
+    let tiered = tiered.entering(args.tables.map_or_else(TableUse::default, TableOption::places));
     let Some(path) = source else {
         // A function that becomes hot has few visits so far.
         let visits = options.visits.min(u64::from(args.hot.unwrap_or(HOT) / 2)).max(1);
@@ -43,15 +46,17 @@ pub(super) fn speculating<O: Observer>(
 /// The assumptions of a run, and their fates.
 #[derive(Default)]
 pub(super) struct AssumptionRecord {
-    /// By function and instruction of the last version that assumes: the assumption.
-    made: BTreeMap<(Func, Inst), Assumption>,
+    /// By version that assumes, and its instruction: the assumption.
+    made: BTreeMap<(VersionKey, Inst), Assumption>,
     /// By function and assumption: the index of its figures.
     failed: BTreeMap<(Func, Assumption), usize>,
+    /// By function and point: the index of the table.
+    tables: BTreeMap<(Func, Point), usize>,
     pub(super) figures: RunSpeculation,
 }
 
 impl AssumptionRecord {
-    pub(super) fn speculated(&mut self, func: Func, made: &Speculative) {
+    pub(super) fn speculated(&mut self, made: &Speculative) {
         let RunSpeculation { versions, assumptions, pinned, settled, dropped, .. } =
             &mut self.figures;
         *versions += u64::from(!made.exits.is_empty());
@@ -59,15 +64,41 @@ impl AssumptionRecord {
         *pinned += made.exits.iter().filter(|exit| !exit.pins.is_empty()).count() as u64;
         *settled += made.settled.len() as u64;
         *dropped += made.dropped.len() as u64;
-        let exits = made.exits.iter().filter_map(|e| Some(((func, e.inst), e.assumption?)));
+        let key = made.forward.target();
+        let exits = made.exits.iter().filter_map(|e| Some(((key, e.inst), e.assumption?)));
         self.made.extend(exits);
+    }
+
+    pub(super) fn row(&mut self, module: &Module, func: Func, at: Point, made: &LandingRow) {
+        let base = module.body(func).expect("a function with a table has a body");
+        let tables = &mut self.figures.tables;
+        let index = *self.tables.entry((func, at)).or_insert_with(|| {
+            let function = module.funcs[func].name.clone();
+            let at = listing::place(module, base, at);
+            tables.push(RunTable { function, at, rows: Vec::new() });
+            tables.len() - 1
+        });
+        let of = |is_context| {
+            let exits = made.exits.iter().filter(move |exit| exit.is_context == is_context);
+            exits.map(|exit| listing::assumption(module, base, &exit.of)).collect()
+        };
+        let (context, assumptions) = (of(true), of(false));
+        self.figures.tables[index].rows.push(RunRow { context, assumptions, exits: 0 });
+        let key = made.enter.target();
+        self.made.extend(made.exits.iter().map(|exit| ((key, exit.inst), exit.of)));
+    }
+
+    pub(super) fn linked(&mut self, func: Func, at: Point, row: usize) {
+        let table = self.tables.get(&(func, at)).map(|index| &mut self.figures.tables[*index]);
+        let row = table.and_then(|table| table.rows.get_mut(row));
+        row.into_iter().for_each(|row| row.exits += 1);
     }
 
     pub(super) fn failed(&mut self, module: &Module, at: FailedPoint<'_>) {
         self.figures.failures += 1;
         let func = at.version.func();
         let inst = at.version.points()[at.number].at.inst();
-        if let Some(assumption) = self.made.get(&(func, inst)).copied() {
+        if let Some(assumption) = self.made.get(&(at.version.key(), inst)).copied() {
             self.failing(module, func, &assumption).failures += 1;
         }
     }

@@ -1,0 +1,223 @@
+//! Forgeries of steps across the landing point of a continuation, and of passages.
+
+use super::Forgery;
+use super::continuations::{Rest, nth, right_loop};
+use super::hand::{block, parsed, value};
+use osier::check::{self, Checked, CheckedEntry, RestOf};
+use osier::ir::{Function, Module, Point, Value};
+use osier::transition::VersionKey;
+use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
+use std::collections::BTreeSet;
+
+/// The step from the continuation into the loop out to its target.
+struct Leaving {
+    rest: Rest,
+    /// From the continuation to itself.
+    first: Mapping,
+    second: Mapping,
+    /// The source version of the continuation's entry, as the entry says.
+    source: VersionKey,
+}
+
+/// An entry that copies values to themselves.
+fn copies(target: Point, values: impl IntoIterator<Item = Value>) -> Entry {
+    let values: BTreeSet<Value> = values.into_iter().collect();
+    let copy = |value: &Value| Assign { value: *value, from: Operand::Source(*value) };
+    Entry {
+        target,
+        steps: Vec::new(),
+        replays: Vec::new(),
+        assigns: values.iter().map(copy).collect(),
+        requires: values.into_iter().collect(),
+        kept: Vec::new(),
+        inner: Box::default(),
+    }
+}
+
+fn all_values(f: &Function) -> impl Iterator<Item = Value> + '_ {
+    let params = f.blocks().flat_map(|block| f.block_params(block));
+    params.chain(f.all_insts().flat_map(|inst| &f.inst(inst).results)).copied()
+}
+
+impl Leaving {
+    /// A run leaves before the first instruction of `rest`, and goes on in the loop.
+    fn right() -> Leaving {
+        let rest = right_loop();
+        let (function, target) = (rest.function.clone(), rest.versions[0].clone());
+        let at = Point::before(nth(&function, "rest", 0));
+        let mut first = Mapping::new(&function, &function);
+        first.insert(at, copies(at, all_values(&function)));
+        let place = BTreeSet::from([Point::before(nth(&target, "head", 2))]);
+        let second = check::stay(&module_of(&rest), &target, &place).into_inner();
+        let source = VersionKey::of(&rest.source);
+        let leaving = Leaving { rest, first, second, source };
+        assert_eq!(leaving.judged(), None, "before the forgery");
+        leaving
+    }
+
+    /// The word of the checker on the composition at all points.
+    fn judged(&self) -> Option<String> {
+        let Rest { function, source, entry, claim, versions } = &self.rest;
+        let target = &versions[0];
+        let at = Point::before(source.first_inst(source.entry()));
+        let entry = CheckedEntry::unproved(self.source, VersionKey::of(target), at, entry);
+        let rest = RestOf { function, source, target, entry, claim };
+        let [first, second] = [&self.first, &self.second].map(|m| Checked::unproved(m.clone()));
+        match check::leave_continuation(&first, &rest, &second) {
+            Ok(made) => made.refused.first().map(|(_, refusal)| refusal.to_string()),
+            Err(fault) => Some(fault.to_string()),
+        }
+    }
+}
+
+/// The declarations that the versions of a continuation need.
+fn module_of(_rest: &Rest) -> Module {
+    parsed("global @g: mut i32 = 0\n")
+}
+
+/// The same entries between other versions.
+fn between(mapping: &Mapping, source: VersionKey, target: VersionKey) -> Mapping {
+    let mut other = Mapping::between(source, target);
+    mapping.entries().for_each(|(point, entry)| other.insert(point, entry.clone()));
+    other
+}
+
+fn of_other_entry() -> Option<String> {
+    let leaving = Leaving::right();
+    Leaving { source: VersionKey::of(&leaving.rest.function), ..leaving }.judged()
+}
+
+fn leaves_other_rest() -> Option<String> {
+    let leaving = Leaving::right();
+    let first = between(&leaving.first, leaving.first.source(), leaving.source);
+    Leaving { first, ..leaving }.judged()
+}
+
+fn leaves_to_other_target() -> Option<String> {
+    let leaving = Leaving::right();
+    let second = between(&leaving.second, leaving.source, leaving.second.target());
+    Leaving { second, ..leaving }.judged()
+}
+
+/// The entry provides values of the continuation whose numbers are those of values that the loop
+/// needs, and not the values that hold these.
+fn leaves_by_own_names() -> Option<String> {
+    let leaving = Leaving::right();
+    let (at, _) = leaving.first.entries().next().expect("an entry");
+    let (_, next) = leaving.second.entries().next().expect("an entry");
+    let mut first = leaving.first.clone();
+    first.insert(at, copies(at, next.requires.iter().copied()));
+    Leaving { first, ..leaving }.judged()
+}
+
+/// A run leaves behind the steps and before the replay.
+fn leaves_within_compensation() -> Option<String> {
+    let leaving = Leaving::right();
+    let function = &leaving.rest.function;
+    let at = Point::before(nth(function, "entry", 2));
+    let mut first = leaving.first.clone();
+    first.insert(at, copies(at, all_values(function)));
+    Leaving { first, ..leaving }.judged()
+}
+
+fn enters_other_family() -> Option<String> {
+    let rest = right_loop();
+    let Rest { function, source, entry, claim, versions } = &rest;
+    let target = &versions[0];
+    let at = Point::before(source.first_inst(source.entry()));
+    let keys = [source, target].map(VersionKey::of);
+    let entry = CheckedEntry::unproved(keys[0], keys[1], at, entry);
+    let rest = RestOf { function, source, target, entry, claim };
+    check::enter_continuation(&rest, function).expect("the continuation itself");
+    check::enter_continuation(&rest, source).err().map(|fault| fault.to_string())
+}
+
+/// The target of passages.
+const TARGET: &str = "\
+func @target(%x: i32, %y: i32) -> (i32, i32) {
+entry:
+  %s = sub.i32 %x, %y
+  return %s, %y
+}
+";
+
+/// The passage to it, with `%a` and `%b` as its parameters.
+const PASSAGE: &str = "\
+func @passage(%a: i32, %b: i32) -> (i32, i32) {
+entry:
+  osr_exit 0(%a, %b)
+}
+";
+
+/// The word of the checker on a passage that executes nothing, for an entry that lands before an
+/// instruction of the target.
+fn passes(text: &str, number: usize) -> Option<String> {
+    let [target, passage] = [TARGET, text].map(|text| {
+        let module = parsed(text);
+        module.defined().next().map(|(_, f)| f.clone()).expect("a function")
+    });
+    let source = parsed(PASSAGE);
+    let (_, source) = source.defined().next().expect("a function");
+    let at = |name| Operand::Source(value(source, name).expect("the value"));
+    let assign = |name, from| Assign { value: value(&target, name).expect("a value"), from };
+    let entry = Entry {
+        assigns: vec![assign("x", at("a")), assign("y", at("b"))],
+        requires: source.arguments().to_vec(),
+        ..copies(Point::before(nth(&target, "entry", number)), [])
+    };
+    assert!(block(&passage, "entry").is_some(), "it has one block");
+    check::passage(&passage, source, &target, &entry).err().map(|fault| fault.to_string())
+}
+
+fn right_passage() {
+    assert_eq!(passes(PASSAGE, 0), None, "before the forgery");
+}
+
+fn forgery(
+    demand: &'static str,
+    what: &'static str,
+    refusal: &'static str,
+    judge: fn() -> Option<String>,
+) -> Forgery {
+    Forgery { demand, what, judge: Box::new(judge), refusal }
+}
+
+pub(super) fn all() -> Vec<Forgery> {
+    let others = "the entry or a mapping is of other versions";
+    let nowhere = "the second mapping has no entry";
+    vec![
+        forgery("RestOfOtherEntry", "an entry of another version", others, of_other_entry),
+        forgery("LeaveOtherRest", "a mapping to another function", others, leaves_other_rest),
+        forgery("LeaveToOtherTarget", "a way on elsewhere", others, leaves_to_other_target),
+        forgery(
+            "LeaveByOwnNames",
+            "values of the same numbers",
+            "the second entry requires",
+            leaves_by_own_names,
+        ),
+        forgery(
+            "LeaveCompensation",
+            "a run amid compensation code",
+            nowhere,
+            leaves_within_compensation,
+        ),
+        forgery(
+            "EnterOtherFamily",
+            "another function",
+            "the function is no version of the continuation",
+            enters_other_family,
+        ),
+        forgery("PassageElsewhere", "a landing behind the start", "it has another", || {
+            right_passage();
+            passes(PASSAGE, 1)
+        }),
+        forgery("PassageOrder", "parameters in another order", "inst0 leads elsewhere", || {
+            right_passage();
+            passes(&PASSAGE.replace("(%a, %b)\n}", "(%b, %a)\n}"), 0)
+        }),
+        forgery("PassageGoesOn", "a passage that returns", "inst0 leads elsewhere", || {
+            right_passage();
+            passes(&PASSAGE.replace("osr_exit 0(%a, %b)", "return %a, %b"), 0)
+        }),
+    ]
+}
