@@ -212,6 +212,11 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         line("  tiers", format!("{tiered} programs, {late} pieces of code {mean} visits late"));
         line("", format!("{entered} times up, {flagged} times down by another thread's flag"));
     }
+    if native.tabled > 0 {
+        let NativeFigures { tabled, rows, linked_to_rows, entered_rows, .. } = native;
+        line("  tables", format!("{tabled} programs, {rows} rows, {linked_to_rows} exits to them"));
+        line("", format!("{entered_rows} times up in loops"));
+    }
     if native.nans > 0 {
         line("  NaNs", format!("{} values agree but for their bits", native.nans));
     }

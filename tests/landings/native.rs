@@ -3,12 +3,12 @@
 
 use super::directed::{at_start, behind, scaled};
 use crate::speculation::support::{first, parsed};
-use interp::{Limits, NoHost, NoObserver, Options, Outcome, Program};
+use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome};
 use ir::{Func, Function, Module, Point};
 use osier::jit::{Config, Engine, FailedPoint, Vm};
 use osier::landing::LandingRow;
 use osier::speculate::Assumption;
-use osier::tiers::{Compiled, Observer, Tiered};
+use osier::tiers::{Compiled, CompiledKind, Observer, TABLE_BYTES, TABLE_ROWS, Tiered};
 use passes::parse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -21,6 +21,8 @@ pub(super) struct Tables {
     /// The exits that lead to rows: the landing and the row.
     pub(super) linked: Vec<(Point, usize)>,
     pub(super) failures: u64,
+    /// The bytes of machine code of all rows.
+    pub(super) bytes: usize,
 }
 
 #[derive(Clone, Default)]
@@ -44,7 +46,11 @@ impl Observer for Watch {
         self.0.lock().expect("nobody panics").failures += 1;
     }
 
-    fn compiled(&mut self, _made: Compiled) {}
+    fn compiled(&mut self, made: Compiled) {
+        if made.kind == CompiledKind::Row {
+            self.0.lock().expect("nobody panics").bytes += made.bytes;
+        }
+    }
 }
 
 /// Runs a function with a list of assumptions in a tiered machine, as often as there are arguments,
@@ -64,8 +70,7 @@ pub(super) fn tiered(
     let pipeline = parse("O2").expect("it is a pipeline");
     let policy = Tiered::new_observed(10, pipeline, watch.clone()).speculating(assume);
     vm.set_tiering(Box::new(policy));
-    let program = Program::new(module);
-    let mut plain = crate::speculation::support::machine(&program);
+    let mut plain = Machine::new(module, Limits::default()).expect("it is instantiated");
     for args in arguments {
         let wanted = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
         assert!(matches!(wanted, Outcome::Returned(_)), "{wanted}");
@@ -144,4 +149,42 @@ fn phases_of_calls_keep_the_first_version() {
     let phases: Vec<&[u64]> = [calm, wild, calm, wild].iter().flat_map(|p| [*p; 40]).collect();
     let made = tiered(&parsed(PHASES), assume, &phases);
     assert!(made.failures < 16, "{made:?}");
+}
+
+/// A function of `%x` and `%k` with so many instructions behind the places where `%k` is used.
+fn long(count: usize) -> String {
+    let mut text = "export \"main\" @f\nfunc @f(%x: i32, %k: i32) -> i32 {\nentry:\n".to_owned();
+    text += "  %v0 = mul.i32 %x, %k\n";
+    for at in 0..count {
+        let (opcode, with) = if at % 2 == 0 { ("xor", "%x") } else { ("mul", "%k") };
+        text += &format!("  %v{} = {opcode}.i32 %v{at}, {with}\n", at + 1);
+    }
+    text + &format!("  return %v{count}\n}}\n")
+}
+
+/// Calls with 40 contents of an argument, each often enough for a row of its own.
+fn megamorphic(count: usize) -> Tables {
+    let assume = |base: &Function| vec![at_start(base, "k", 1)];
+    let all: Vec<[u64; 2]> = (0..40 * 6).map(|at| [at, 1 + at / 6]).collect();
+    let arguments: Vec<&[u64]> = all.iter().map(|args| &args[..]).collect();
+    tiered(&parsed(&long(count)), assume, &[&[&[1, 1][..]; 20][..], &arguments[..]].concat())
+}
+
+#[test]
+fn a_table_ends_with_a_row_that_assumes_nothing() {
+    let made = megamorphic(4);
+    let rows: Vec<&Vec<usize>> = made.rows.values().collect();
+    let [rows] = rows[..] else { panic!("one table: {made:?}") };
+    assert_eq!((rows.len(), rows.last()), (TABLE_ROWS, Some(&0)), "{made:?}");
+    assert!(rows[..TABLE_ROWS - 1].iter().all(|exits| *exits == 1), "{made:?}");
+    assert!(made.failures < 2 * TABLE_ROWS as u64 + 2, "{made:?}");
+}
+
+#[test]
+fn a_table_of_large_rows_ends_earlier() {
+    let made = megamorphic(6_000);
+    let rows: Vec<&Vec<usize>> = made.rows.values().collect();
+    let [rows] = rows[..] else { panic!("one table: {made:?}") };
+    assert!((2..TABLE_ROWS).contains(&rows.len()) && rows.last() == Some(&0), "{made:?}");
+    assert!(made.bytes >= TABLE_BYTES, "{made:?}");
 }

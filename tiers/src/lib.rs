@@ -21,7 +21,7 @@ pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
-pub use tables::{ROW_AFTER, TABLE_BYTES, TableUse};
+pub use tables::{ROW_AFTER, TABLE_BYTES, TABLE_ROWS, TableUse};
 pub use tiered::Tiered;
 
 use derive::driver::{self, GivenUp, Step};

@@ -6,8 +6,9 @@ use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{
     Assumption, Exit, Pins, Plan, SpeculateError, Speculative, SuggestOptions, Suggester, speculate,
 };
+use ir::eval::is_nan;
 use ir::{FrameStateError, FrameStates, Func, Function, Inst, reference};
-use jit::{Action, FailedPoint, RunError, Tier, Version, VersionSpec};
+use jit::{Action, FailedPoint, Nans, RunError, Tier, Version, VersionSpec};
 use osr::{Version as VersionId, VersionTree};
 use passes::Pipeline;
 use profile::{FunctionProfile, Profile};
@@ -162,7 +163,7 @@ impl Speculations {
         let base = tier.module().body(func).filter(|_| !self.states.contains_key(&func))?;
         let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
         let assume = self.assume.get_mut(&func)?;
-        assume.retain(|assumption| is_testable(base, assumption));
+        assume.retain(|assumption| is_testable(tier, base, assumption));
         Some((assume, Plan { pins, work, ..Plan::new(&[], pipeline) }))
     }
 
@@ -197,7 +198,7 @@ impl Speculations {
         let (Some(base), Some(assume)) = (module.body(func), self.assume.get_mut(&func)) else {
             return Ok(false);
         };
-        assume.retain(|assumption| is_testable(base, assumption));
+        assume.retain(|assumption| is_testable(tier, base, assumption));
         if assume.is_empty() {
             return Ok(false);
         }
@@ -273,11 +274,17 @@ fn arm(tree: &mut VersionTree, states: &HandedStates, func: Func) -> Result<(), 
     states.map_or(Ok(()), |states| tree.arm_states(VersionTree::BASE, states))
 }
 
-/// Whether native code can test an assumption: references can only be compared with null
+/// Whether native code can test an assumption: references can only be compared with null, and the
+/// bits of NaNs only if code makes them canonical
 /// (`an_argument_that_native_code_cannot_compare_is_not_assumed`).
-fn is_testable(base: &Function, assumption: &Assumption) -> bool {
-    let is_ref = base.has_value(assumption.value) && base.value_type(assumption.value).is_ref();
-    !is_ref || assumption.expected.bits() == reference::NULL
+pub(super) fn is_testable(tier: &Tier<'_>, base: &Function, assumption: &Assumption) -> bool {
+    let ty = base.has_value(assumption.value).then(|| base.value_type(assumption.value));
+    let bits = assumption.expected.bits();
+    let is_platform = tier.engine().config().nans == Nans::Platform;
+    ty.is_none_or(|ty| match ty.is_ref() {
+        true => bits == reference::NULL,
+        false => !(is_platform && is_nan(ty, bits)),
+    })
 }
 
 /// Compiles a version that assumes, and installs it for calls. Where an assumption fails, the

@@ -19,6 +19,7 @@
 //! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
+use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, CheckedComposition, compose};
 use derive::landing::{LandingCode, LandingRow};
@@ -36,7 +37,10 @@ use transition::mapping::Mapping;
 /// An exit leads to the interpreter until it has been taken so many times. Then a row takes over.
 pub const ROW_AFTER: u64 = 2;
 
-/// The bytes of machine code of a table from which on it gets its last row, which assumes nothing.
+/// The most rows of a table. The last assumes nothing, and stands behind so many tests at most.
+pub const TABLE_ROWS: usize = 8;
+
+/// The bytes of machine code of a table behind which its last row comes.
 pub const TABLE_BYTES: usize = 64 << 10;
 
 /// Where runs enter rows of landing tables.
@@ -178,9 +182,10 @@ impl LandingTables {
             if table.is_full {
                 return Ok(None);
             }
-            let is_last = table.bytes >= TABLE_BYTES;
+            let is_last = table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
             let mut assume = consistent(base, table, maker.assume, &known, Some(&of));
-            assume.extend(observed(&of, &known));
+            let seen = observed(&of, &known);
+            assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
             let assume = if is_last { Vec::new() } else { assume };
             let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
             let Ok(row) = row else {

@@ -158,9 +158,6 @@ pub(super) fn states_before(
 }
 
 /// The walk over a continuation, which has found no fault.
-///
-/// # Errors
-/// The first difference.
 fn walked<'a>(
     function: &'a Function,
     source: &'a Function,

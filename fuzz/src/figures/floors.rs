@@ -53,6 +53,12 @@ impl Figures {
                 ("visits by which code came late", share(native.delays, native.late), 1.5),
                 ("entries of a program in tiers", tiered(native.entered), 1.0),
                 ("exits at flags of other threads", tiered(native.flagged), 2.0),
+                ("rows of a program with tables", share(native.rows, native.tabled), 1.0),
+                (
+                    "exits to rows of such a program",
+                    share(native.linked_to_rows, native.tabled),
+                    0.5,
+                ),
             ]);
         }
         let below =

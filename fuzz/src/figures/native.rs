@@ -74,6 +74,14 @@ figures! {
         pub entered: u64,
         /// The number of times that such a run left native code at a flag set by another thread.
         pub flagged: u64,
+        /// The number of programs that ran with landing tables.
+        pub tabled: u64,
+        /// The number of rows of these tables.
+        pub rows: u64,
+        /// The number of exits that a policy linked to a row.
+        pub linked_to_rows: u64,
+        /// The number of times that such a run entered native code in a loop.
+        pub entered_rows: u64,
         /// The number of compared values that agree except for the bits of NaNs.
         pub nans: u64,
         /// The number of compiled pieces of code: versions, probes and continuations.

@@ -41,6 +41,7 @@ mod inlining;
 mod nans;
 mod plan;
 mod shadow;
+mod tables;
 mod tiers;
 mod trial;
 
@@ -100,7 +101,8 @@ fn judge_versions(
     }
     let last = [0, case.steps.len()];
     let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(last)).collect();
-    tiers::judge(case, clock, &pairs, figures)
+    tiers::judge(case, clock, &pairs, figures)?;
+    tables::judge(case, clock, figures)
 }
 
 /// Judges versions that make assumptions. Each is compared with the base of its function. A stress

@@ -1,0 +1,103 @@
+//! Landing tables: the run starts in the interpreter, enters rows at hot loops, and goes on in rows
+//! where assumptions fail ([`osier::tiers::TableUse`]). Each run must end like the interpreter's.
+
+use super::bases::BaseTwins;
+use super::clock::Clock;
+use super::plan::config;
+use super::trial::Trial;
+use crate::case::Case;
+use crate::figures::Figures;
+use crate::oracle::FuzzFinding;
+use crate::suggested::suggested;
+use ir::{Func, Point};
+use jit::{Config, FailedPoint, TransitionKind, Vm};
+use osier::driver::Step;
+use osier::landing::LandingRow;
+use osier::tiers::{Compiled, Observer, TableUse, Tiered};
+use passes::Pipeline;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use verify::prng::Prng;
+
+/// The number of passes over the inputs. Rows come late, so later runs use them more.
+const ROUNDS: usize = 4;
+
+/// The share of programs that it judges, in percent.
+const SHARE: u32 = 40;
+
+/// The most visits after which a place is hot.
+const MOST_VISITS: u32 = 4;
+
+/// Sets its samples apart from those of other judges.
+const TAG: u64 = 0x7461_626c;
+
+/// What the policy did.
+#[derive(Clone, Copy, Default)]
+struct TableCounts {
+    rows: u64,
+    linked: u64,
+}
+
+#[derive(Clone, Default)]
+struct TableWatch(Arc<Mutex<TableCounts>>);
+
+impl TableWatch {
+    fn get(&self) -> MutexGuard<'_, TableCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for TableWatch {
+    fn step(&mut self, _step: Option<Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn row(&mut self, _func: Func, _at: Point, _made: &LandingRow) {
+        self.get().rows += 1;
+    }
+
+    fn linked(&mut self, _exit: FailedPoint<'_>, _at: Point, _row: usize) {
+        self.get().linked += 1;
+    }
+
+    fn compiled(&mut self, _made: Compiled) {}
+}
+
+/// Judges runs of the bases of a program under a policy that enters landing tables.
+///
+/// # Errors
+/// A difference between native code and the interpreter.
+pub(super) fn judge(
+    case: &Case,
+    clock: &Clock,
+    figures: &mut Figures,
+) -> Result<(), Vec<FuzzFinding>> {
+    if case.options.assumptions == 0 || !Prng::new(case.seed).fork(TAG).chance(SHARE) {
+        return Ok(());
+    }
+    let mut trial = Trial { tag: TAG, ..Trial::new(case, [0, case.steps.len()], clock) };
+    let ended = run(&mut trial);
+    trial.finish(ended, figures)
+}
+
+fn run(trial: &mut Trial<'_>) -> Result<(), String> {
+    let mut prng = Prng::new(trial.case.seed).fork(TAG).fork(1);
+    let module = Arc::new(trial.case.module.clone());
+    let config = Config { trace: prng.chance(50), ..config(trial.case.options.nans, &mut prng) };
+    let mut vm = trial.instance(&module, config)?;
+    let assume = suggested(trial.case)?;
+    let places = prng.pick(&[TableUse::Everywhere, TableUse::Everywhere, TableUse::AtLoops]);
+    let watch = TableWatch::default();
+    let hot = 1 + prng.below(MOST_VISITS);
+    let tiered = Tiered::new_observed(hot, Pipeline::default(), watch.clone());
+    vm.set_tiering(Box::new(tiered.entering(places).speculating(assume)));
+    trial.figures.tabled += 1;
+    let mut nothing = |_: &mut Vm, _: Func, _: usize| Ok(());
+    let twins = BaseTwins::new(trial, &mut vm, "code that goes on in landing tables");
+    let ended = twins.and_then(|mut twins| twins.runs(trial, ROUNDS, &mut nothing));
+    let TableCounts { rows, linked } = *watch.get();
+    trial.figures.rows += rows;
+    trial.figures.linked_to_rows += linked;
+    let ups = vm.transitions().into_iter().filter(|made| made.kind == TransitionKind::Up);
+    trial.figures.entered_rows += ups.map(|made| made.count).sum::<u64>();
+    ended
+}
