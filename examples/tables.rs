@@ -24,7 +24,7 @@ use std::time::Instant;
 /// integer (0), of a float (1), or the address of a boxed integer (2). The sum is tagged as well; a
 /// float makes it a float. `again` goes over an array of integers many times in one call.
 const SUM: &str = r#"(module (memory (export "memory") 16)
-  (func (export "sum") (param $n i32) (param $p i32) (result i64)
+  (func $sum (export "sum") (param $n i32) (param $p i32) (result i64)
     (local $acc i32) (local $bits i64) (local $tag i32) (local $v i64)
     (loop $next
       (local.set $tag (i32.load (local.get $p)))
@@ -48,7 +48,7 @@ const SUM: &str = r#"(module (memory (export "memory") 16)
       (local.set $p (i32.add (local.get $p) (i32.const 16)))
       (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
     (local.get $bits))
-  (func (export "again") (param $n i32) (param $times i32) (result i32)
+  (func $again (export "again") (param $n i32) (param $times i32) (result i32)
     (local $i i32) (local $p i32) (local $sum i32) (local $scale i32)
     (local.set $scale (i32.load offset=8 (i32.const 0)))
     (loop $outer
@@ -175,7 +175,8 @@ fn phases(
     Ok(all)
 }
 
-/// One long call, whose loop is entered in the middle, and the next call, which enters at the start.
+/// One long call, whose loop is entered in the middle, and the next call, which enters at the
+/// start.
 fn entered(
     engine: &Engine,
     module: &Arc<Module>,

@@ -25,6 +25,7 @@ use osr::VersionTree;
 use resume::{Continuation, ContinuationError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use transition::VersionKey;
 use transition::copy::InlinedSites;
 use transition::mapping::Mapping;
 
@@ -69,6 +70,8 @@ pub struct LandingCode {
     /// The values of the base that the code defines: what they hold at the landing is not what they
     /// hold in later rounds.
     defined: BTreeSet<Value>,
+    /// By instruction of the base: its copies in the code.
+    copies: BTreeMap<Inst, Vec<Inst>>,
 }
 
 /// A version of the code behind a landing.
@@ -112,8 +115,8 @@ impl LandingCode {
         let name = format!("{}.at.{}", base.name(), at.inst());
         let code = resume::continuation(&name, base, &[base], entry);
         let code = code.map_err(LandingError::NoContinuation)?;
-        let defined = defined(base, &code);
-        Ok(LandingCode { at, stay, code, defined })
+        let (defined, copies) = (defined(base, &code), code.copies());
+        Ok(LandingCode { at, stay, code, defined, copies })
     }
 
     /// The point of the base.
@@ -139,8 +142,9 @@ impl LandingCode {
     /// A version of the code that makes these assumptions, as far as it can. The plan is in terms
     /// of `base`, the base of the landing. An assumption about the landing is made at the start
     /// ([`LandingCode::is_about_landing`]), and wherever the code comes to its place with other
-    /// contents of the value. Exits land where the base makes the assumption, if they can. Cost: as [`speculate`], once more for each turn that drops assumptions without an
-    /// exit to the base.
+    /// contents of the value. Exits land where the base makes the assumption, if they can. Cost: as
+    /// [`speculate`], once more for each turn that drops assumptions without an exit to the base,
+    /// within the work of the plan together. Behind that, the row makes no assumptions.
     ///
     /// # Errors
     /// [`LandingError::Refused`], [`LandingError::Speculate`], and [`LandingError::LosesExit`].
@@ -150,21 +154,46 @@ impl LandingCode {
         base: &Function,
         plan: &Plan<'_>,
     ) -> Result<LandingRow, LandingError> {
-        let mut made: BTreeMap<Assumption, (Assumption, bool)> = BTreeMap::new();
+        if VersionKey::of(base) != self.stay.source() {
+            return Err(LandingError::Refused(RestFault::OtherVersions));
+        }
+        let mut made: Vec<PlacedAssumption> = Vec::new();
         for of in plan.assume {
             let is_of_base = base.has_inst(of.at.inst()) && base.has_value(of.value);
-            for (here, is_context) in self.places(base, of).into_iter().filter(|_| is_of_base) {
-                made.entry(here).or_insert((*of, is_context));
-            }
+            made.extend(self.places(base, of).into_iter().filter(|_| is_of_base));
         }
+        let mut work = plan.work;
         loop {
-            let attempt = self.attempt(module, base, plan, &made)?;
-            if attempt.without_exit.is_empty() {
+            let attempt = self.attempt(module, base, &Plan { work, ..*plan }, &made)?;
+            let dropped = self.to_drop(&attempt, &made);
+            if dropped.is_empty() {
                 return Ok(self.finish(plan.assume, attempt, &made));
             }
+            work = work.saturating_sub(attempt.speculative.work);
             // Each turn drops at least one assumption.
-            made.retain(|here, _| !attempt.without_exit.contains(here));
+            made.retain(|placed| !dropped.contains(&placed.here));
         }
+    }
+
+    /// The assumptions that the next turn must leave out: those without an exit to the base, and
+    /// those of later rounds at the landing itself whose test at the start was left out. Without
+    /// that test, a run could come back to the landing by its exit, in the first round, for ever.
+    fn to_drop(&self, attempt: &RowAttempt, made: &[PlacedAssumption]) -> BTreeSet<Assumption> {
+        let Speculative { exits, settled, .. } = &attempt.speculative;
+        let kept: BTreeSet<Assumption> = exits
+            .iter()
+            .filter_map(|exit| exit.assumption)
+            .chain(settled.iter().copied())
+            .collect();
+        let is_tested = |of: &Assumption| {
+            let mut own = made.iter().filter(|placed| placed.of == *of && placed.is_context);
+            own.any(|placed| kept.contains(&placed.here))
+        };
+        let is_loose = |placed: &&PlacedAssumption| {
+            !placed.is_context && placed.of.at == self.at && kept.contains(&placed.here)
+        };
+        let loose = made.iter().filter(is_loose).filter(|placed| !is_tested(&placed.of));
+        attempt.without_exit.iter().copied().chain(loose.map(|placed| placed.here)).collect()
     }
 
     /// Whether an assumption is about what a value of the base holds at the landing: the value is
@@ -175,25 +204,31 @@ impl LandingCode {
         is_live && (of.at == self.at || !self.defined.contains(&of.value))
     }
 
-    /// Where the code makes an assumption about the base, and whether that is its start.
-    fn places(&self, base: &Function, of: &Assumption) -> Vec<(Assumption, bool)> {
+    /// Where the code makes an assumption about the base.
+    fn places(&self, base: &Function, of: &Assumption) -> Vec<PlacedAssumption> {
         let function = &self.code.function;
         let (start, requires) = (function.entry(), &self.stay().entry().requires);
         let param = requires.iter().position(|value| *value == of.value);
+        let placed = |at, value, is_context| {
+            let here = Assumption { at: Point::before(at), value, ..*of };
+            PlacedAssumption { here, of: *of, is_context }
+        };
         let mut places = Vec::new();
         if let Some(index) = param.filter(|_| self.is_about_landing(of)) {
-            // Behind the compensation code, which no run of the base has a place in.
+            // Behind the compensation code, so that the exit needs none of its results.
             let steps = self.code.claim.steps.len();
             let at = function.block_insts(start).nth(steps);
             let at = at.expect("a jump or a copy follows the compensation code");
-            let value = function.block_params(start)[index];
-            places.push((Assumption { at: Point::before(at), value, ..*of }, true));
+            places.push(placed(at, function.block_params(start)[index], true));
         }
         // A run that comes back to the landing has other contents of a value that it defines anew.
         if places.is_empty() || self.defined.contains(&of.value) {
-            let rounds = self.code.places_of(base, of.at.inst(), of.value);
-            let here = |(at, value)| (Assumption { at, value, ..*of }, false);
-            places.extend(rounds.into_iter().map(here));
+            let copies = self.copies.get(&of.at.inst()).into_iter().flatten();
+            let rounds = copies.filter_map(|copy| {
+                let held = self.code.held_before(base, *copy, of.value)?;
+                Some(placed(*copy, held, false))
+            });
+            places.extend(rounds);
         }
         places
     }
@@ -203,9 +238,10 @@ impl LandingCode {
         module: &Module,
         base: &Function,
         plan: &Plan<'_>,
-        made: &BTreeMap<Assumption, (Assumption, bool)>,
+        made: &[PlacedAssumption],
     ) -> Result<RowAttempt, LandingError> {
-        let assume: Vec<Assumption> = made.keys().copied().collect();
+        let assume: BTreeSet<Assumption> = made.iter().map(|placed| placed.here).collect();
+        let assume: Vec<Assumption> = assume.into_iter().collect();
         let plan = Plan { assume: &assume, states: None, ..*plan };
         let mut tree = VersionTree::new(self.code.function.clone());
         tree.land_in_place(VersionTree::BASE);
@@ -232,19 +268,31 @@ impl LandingCode {
         &self,
         assume: &[Assumption],
         attempt: RowAttempt,
-        made: &BTreeMap<Assumption, (Assumption, bool)>,
+        made: &[PlacedAssumption],
     ) -> LandingRow {
         let RowAttempt { speculative, function, enter, back, .. } = attempt;
+        // Several assumptions of a list may have one place.
+        let placed = |here: Assumption| made.iter().filter(move |placed| placed.here == here);
         let exit = |exit: &Exit| {
-            let (of, is_context) = *made.get(&exit.assumption?)?;
+            let PlacedAssumption { of, is_context, .. } = *placed(exit.assumption?).next()?;
             Some(RowExit { inst: exit.inst, of, is_context })
         };
         let exits: Vec<RowExit> = speculative.exits.iter().filter_map(exit).collect();
-        let is_made = |of: &Assumption| exits.iter().any(|exit| exit.of == *of);
-        let left_out = assume.iter().copied().filter(|of| !is_made(of)).collect();
+        let here = speculative.exits.iter().filter_map(|exit| exit.assumption);
+        let kept: BTreeSet<Assumption> = here.flat_map(placed).map(|placed| placed.of).collect();
+        let left_out = assume.iter().copied().filter(|of| !kept.contains(of)).collect();
         let copied = self.code.copied.iter().map(|(inst, (_, of))| (*inst, *of)).collect();
         LandingRow { function, exits, left_out, enter, back, copied }
     }
+}
+
+/// An assumption of the code, and the assumption about the base that it stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct PlacedAssumption {
+    here: Assumption,
+    of: Assumption,
+    /// Whether the code tests it at its start.
+    is_context: bool,
 }
 
 /// The values of a base that the code behind a landing defines: results of its instructions, and

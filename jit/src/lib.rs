@@ -53,6 +53,7 @@ mod probe;
 pub mod process;
 mod region;
 mod roots;
+mod spec;
 mod start;
 mod stubs;
 mod sys;
@@ -72,8 +73,9 @@ pub use error::{CompileError, ContinueError};
 pub use observe::{CodeObserver, CodeSource, Piece, PieceKind, PiecePart, SourcePlace};
 pub use region::RegionExits;
 pub use resume::{Condition, PointSpec};
+pub use spec::VersionSpec;
 pub use sys::Unsupported;
-pub use version::{Continuation, Version, VersionSpec};
+pub use version::{Continuation, Version};
 pub use vm::{
     Action, BindError, Callback, CallbackEnd, CallsFrom, Contents, CountedPlace, DeoptFrame,
     Embedder, Entered, EntryArgs, EntryError, EntryResult, FailedPoint, HandedActivation,

@@ -7,7 +7,7 @@ use crate::error::ContinueError;
 use crate::lower::CodeKind;
 use crate::observe::PieceKind;
 use crate::points::{Cell, Trigger};
-use crate::version::{Beginning, Continuation, Version};
+use crate::version::{Continuation, Version};
 use check::CheckedEntry;
 use ir::{Function, Point, Value};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use transition::mapping::{Entry, Operand};
 
 impl Engine {
     /// The continuation of an entry to the start of a version behind a landing point; `None` for
-    /// other entries. It shares the code of the version: many transitions lead there.
+    /// other entries. It shares the code of the version: many transitions lead there. Linear in the
+    /// entry and the parameters.
     ///
     /// # Errors
     /// [`ContinueError::NotBuilt`] if the entry does not fit the versions, and
@@ -29,7 +30,7 @@ impl Engine {
     ) -> Result<Option<Arc<Continuation>>, ContinueError> {
         let (at, of) = (entry.point(), entry.entry());
         let params = target.function.block_params(target.function.entry());
-        if target.begins != Beginning::Transitions || !provides_start(of, &target.function) {
+        if !target.is_entered_at_start() || !provides_start(of, &target.function) {
             return Ok(None);
         }
         let made = |code, instructions| {
@@ -39,7 +40,7 @@ impl Engine {
         };
         // The code of the version reads its parameters where the exit has stored its values.
         if is_in_order(of, params) {
-            return Ok(Some(made(Arc::clone(&target.code), target.function.inst_count())));
+            return Ok(Some(made(Arc::clone(&target.code), 0)));
         }
         let name = format!("{}.to.{}", source.name(), target.function.name());
         let function = resume::passage(&name, source, &target.function, entry);

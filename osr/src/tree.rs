@@ -141,10 +141,10 @@ impl VersionTree {
         self.nodes[version].landings.as_ref()
     }
 
-    /// Lets entries of graphs of this tree land in a version in the place of their source point: the
-    /// next instruction of its block that this version has, too. Elsewhere they land if that costs
-    /// less. Without this, of points of equal cost the earliest counts: runs repeat more, and later
-    /// passes lose fewer entries.
+    /// Lets entries of graphs of this tree land in a version in the place of their source point:
+    /// the next instruction of its block that this version has, too. Elsewhere they land if that
+    /// costs less. Without this, of points of equal cost the earliest counts: runs repeat more, and
+    /// later passes lose fewer entries.
     ///
     /// # Panics
     /// When the tree has no such version.

@@ -16,8 +16,8 @@ use transition::mapping::Operand;
 /// with the values of all parameters of the target, in order. Cost: linear in the entry.
 ///
 /// # Errors
-/// [`ContinuationError`]: [`ContinuationError::NotProvided`] for a parameter that the entry does not
-/// provide, and [`ContinuationError::Refused`] for an entry that lands elsewhere.
+/// [`ContinuationError`]: [`ContinuationError::NotProvided`] for a parameter that the entry does
+/// not provide, and [`ContinuationError::Refused`] for an entry that lands elsewhere.
 pub fn passage(
     name: &str,
     source: &Function,

@@ -5,10 +5,13 @@ use super::directed::{at_start, behind, scaled};
 use crate::speculation::support::{first, parsed};
 use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome};
 use ir::{Func, Function, Module, Point};
-use osier::jit::{Config, Engine, FailedPoint, Vm};
+use osier::jit::{Config, Engine, Exits, FailedPoint, RunError, Vm};
 use osier::landing::LandingRow;
 use osier::speculate::Assumption;
-use osier::tiers::{Compiled, CompiledKind, Observer, TABLE_BYTES, TABLE_ROWS, Tiered};
+use osier::tiers::{
+    Compiled, CompiledKind, FUNCTION_BYTES, MAX_FAILURES, Observer, TABLE_BYTES, TABLE_ROWS,
+    TableUse, Tiered,
+};
 use passes::parse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,6 +26,10 @@ pub(super) struct Tables {
     pub(super) failures: u64,
     /// The bytes of machine code of all rows.
     pub(super) bytes: usize,
+    /// The assumptions given up.
+    pub(super) abandoned: u64,
+    /// The rows that were not made.
+    pub(super) without: u64,
 }
 
 #[derive(Clone, Default)]
@@ -40,6 +47,14 @@ impl Observer for Watch {
 
     fn linked(&mut self, _exit: FailedPoint<'_>, at: Point, row: usize) {
         self.0.lock().expect("nobody panics").linked.push((at, row));
+    }
+
+    fn without_row(&mut self, _func: Func, _at: Point, _error: &RunError) {
+        self.0.lock().expect("nobody panics").without += 1;
+    }
+
+    fn abandoned(&mut self, _func: Func, _assumption: &Assumption) {
+        self.0.lock().expect("nobody panics").abandoned += 1;
     }
 
     fn failed(&mut self, _at: FailedPoint<'_>) {
@@ -60,16 +75,27 @@ pub(super) fn tiered(
     assume: impl Fn(&Function) -> Vec<Assumption>,
     arguments: &[&[u64]],
 ) -> Tables {
+    tiered_as(module, assume, arguments, Config::default(), TableUse::Everywhere)
+}
+
+/// As [`tiered`], for a configuration, and for tables at these places.
+fn tiered_as(
+    module: &Module,
+    assume: impl Fn(&Function) -> Vec<Assumption>,
+    arguments: &[&[u64]],
+    config: Config,
+    places: TableUse,
+) -> Tables {
     let (func, base) = first(module);
     let assume = BTreeMap::from([(func, assume(base))]);
-    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let engine = Engine::new(config).expect("the tests run where native code does");
     let shared = Arc::new(module.clone());
     let limits = Limits::default();
     let mut vm = Vm::new(&engine, &shared, limits, Options::default()).expect("it is instantiated");
     let watch = Watch::default();
     let pipeline = parse("O2").expect("it is a pipeline");
     let policy = Tiered::new_observed(10, pipeline, watch.clone()).speculating(assume);
-    vm.set_tiering(Box::new(policy));
+    vm.set_tiering(Box::new(policy.entering(places)));
     let mut plain = Machine::new(module, Limits::default()).expect("it is instantiated");
     for args in arguments {
         let wanted = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
@@ -92,6 +118,77 @@ fn a_hot_loop_enters_code_that_assumes() {
     assert_eq!((made.failures, made.linked.len()), (0, 0));
     let made = tiered(&parsed(&scaled()), assume, &[&[1000, 3, 500]]);
     assert_eq!((made.rows.len(), made.failures), (1, 1), "one exit, and back into the row");
+}
+
+/// The context of the row of the loop does not hold in later calls, and no row takes over: the row
+/// is given up, and so is the assumption.
+#[test]
+fn a_loop_gives_up_a_row_whose_context_fails() {
+    let assume = |base: &Function| vec![at_start(base, "scale", 3), behind(base, "tag", 0)];
+    let module = parsed(&scaled());
+    let calls: Vec<[u64; 3]> = (0..60).map(|at| [40, if at < 5 { 3 } else { 4 }, 5000]).collect();
+    let calls: Vec<&[u64]> = calls.iter().map(|args| &args[..]).collect();
+    let made = tiered_as(&module, assume, &calls, Config::default(), TableUse::AtLoops);
+    assert!(made.linked.is_empty() && made.abandoned > 0, "{made:?}");
+    assert!(made.failures <= 4 * MAX_FAILURES, "{made:?}");
+}
+
+/// The engine has room for the version and not for rows: runs go on in the interpreter.
+#[test]
+fn without_room_for_rows_the_interpreter_goes_on() {
+    let assume = |base: &Function| vec![behind(base, "tag", 0)];
+    let module = parsed(PHASES);
+    let calls: Vec<&[u64]> = [&[300, 3][..]; 20].to_vec();
+    let full = tiered(&module, assume, &calls);
+    assert!(full.without == 0 && !full.linked.is_empty(), "{full:?}");
+    let mut refused = 0;
+    for code_bytes in (0..40).map(|at| 256 * at) {
+        let config = Config { code_bytes, ..Config::default() };
+        refused += tiered_as(&module, assume, &calls, config, TableUse::Everywhere).without;
+    }
+    assert!(refused > 0, "some limit lets in the version and no row");
+}
+
+/// Exits that are calls with stack maps lead to rows as well.
+#[test]
+fn described_exits_lead_to_rows() {
+    let assume = |base: &Function| vec![behind(base, "tag", 0)];
+    let config = Config { exits: Exits::Described, ..Config::default() };
+    let calls: Vec<&[u64]> = [&[300, 3][..]; 20].to_vec();
+    let made = tiered_as(&parsed(PHASES), assume, &calls, config, TableUse::Everywhere);
+    assert!(made.linked.len() > 1, "{made:?}");
+}
+
+/// The fast loop of the interpreter shares places among values. The policy sees what they hold: the
+/// inner loop gets a row that assumes `%far` to be 1, which it is there.
+#[test]
+fn a_row_is_made_for_the_values_of_the_fast_loop() {
+    let text = "
+export \"main\" @f
+func @f(%n: i32, %m: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump outer(%zero, %zero)
+outer(%i: i32, %s: i32):
+  %far = ult.i32 %i, %n
+  br_if %far, inner(%zero, %s), done
+inner(%j: i32, %t: i32):
+  %u = add.i32 %t, %j
+  %w = select.i32 %far, %u, %t
+  %k = add.i32 %j, %one
+  %more = ult.i32 %k, %m
+  br_if %more, inner(%k, %w), next
+next:
+  %h = add.i32 %i, %one
+  jump outer(%h, %w)
+done:
+  return %s
+}";
+    let assume = |base: &Function| vec![behind(base, "far", 1)];
+    let made = tiered(&parsed(text), assume, &[&[3, 2_000]]);
+    assert!(made.rows.values().any(|rows| rows.first() == Some(&1)), "{made:?}");
+    assert_eq!(made.failures, 0, "{made:?}");
 }
 
 /// The sum over elements of two kinds, in phases of 2^`%shift` elements.
@@ -182,9 +279,52 @@ fn a_table_ends_with_a_row_that_assumes_nothing() {
 
 #[test]
 fn a_table_of_large_rows_ends_earlier() {
-    let made = megamorphic(6_000);
+    let made = megamorphic(3_000);
     let rows: Vec<&Vec<usize>> = made.rows.values().collect();
     let [rows] = rows[..] else { panic!("one table: {made:?}") };
     assert!((2..TABLE_ROWS).contains(&rows.len()) && rows.last() == Some(&0), "{made:?}");
     assert!(made.bytes >= TABLE_BYTES, "{made:?}");
+}
+
+/// Six arguments, each assumed in front of its own 300 instructions, with 8 contents one after the
+/// other. The tables that come last hold few rows.
+#[test]
+fn a_function_with_many_tables_ends_them() {
+    const PARTS: usize = 6;
+    let params: String = (0..PARTS).map(|part| format!(", %k{part}: i32")).collect();
+    let mut text =
+        format!("memory @m 1\nexport \"main\" @f\nfunc @f(%x: i32{params}) -> i32 {{\nentry:\n");
+    text += "  %zero = const.i32 0\n  %v0 = mul.i32 %x, %x\n";
+    let mut at = 0;
+    for part in 0..PARTS {
+        text += &format!("  store.i32 @m[%zero + {}], %v{at}\n", 4 * part);
+        text += &format!("  %s{part} = add.i32 %v{at}, %k{part}\n");
+        for _ in 0..300 {
+            let opcode = if at % 2 == 0 { "xor" } else { "mul" };
+            text += &format!("  %v{} = {opcode}.i32 %v{at}, %k{part}\n", at + 1);
+            at += 1;
+        }
+    }
+    text += &format!("  return %v{at}\n}}\n");
+    let assume = |base: &Function| -> Vec<Assumption> {
+        let of = |part: usize| {
+            let inst = crate::speculation::support::inst(base, &format!("s{part}"));
+            let value = crate::speculation::support::value(base, &format!("k{part}"));
+            Assumption::is(Point::before(inst), value, 1)
+        };
+        (0..PARTS).map(of).collect()
+    };
+    let mut calls = vec![vec![1_u64; PARTS + 1]; 20];
+    for part in (0..PARTS).rev() {
+        for bits in 2..10 {
+            let mut args = vec![1; PARTS + 1];
+            args[part + 1] = bits;
+            calls.extend(vec![args; 4]);
+        }
+    }
+    let calls: Vec<&[u64]> = calls.iter().map(|args| &args[..]).collect();
+    let made = tiered(&parsed(&text), assume, &calls);
+    let last = made.rows.values().filter(|rows| rows.len() < TABLE_ROWS && rows.last() == Some(&0));
+    assert!(last.count() > 0, "{made:?}");
+    assert!(made.bytes < 2 * FUNCTION_BYTES, "{made:?}");
 }

@@ -21,7 +21,7 @@ pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
-pub use tables::{ROW_AFTER, TABLE_BYTES, TABLE_ROWS, TableUse};
+pub use tables::{FUNCTION_BYTES, ROW_AFTER, TABLE_BYTES, TABLE_ROWS, TableUse};
 pub use tiered::Tiered;
 
 use derive::driver::{self, GivenUp, Step};
@@ -90,6 +90,12 @@ pub trait Observer {
     /// A row of the landing table at a point of the base of a function was made.
     fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
         let _ = (func, at, made);
+    }
+
+    /// A row of the landing table at a point, or the way there, was not made: the interpreter
+    /// continues.
+    fn without_row(&mut self, func: Func, at: Point, error: &RunError) {
+        let _ = (func, at, error);
     }
 
     /// An exit leads to this row of the landing table at a point from now on, and tells no more of
@@ -172,6 +178,10 @@ impl<O: Observer> Observer for SharedObserver<O> {
 
     fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
         self.get().row(func, at, made);
+    }
+
+    fn without_row(&mut self, func: Func, at: Point, error: &RunError) {
+        self.get().without_row(func, at, error);
     }
 
     fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {

@@ -247,15 +247,34 @@ impl Speculations {
         observer: &mut impl Observer,
     ) -> Result<bool, RunError> {
         let func = at.version.func();
-        let Some(one) = self.versions.get_mut(&func) else { return Ok(false) };
-        let is_current = Arc::ptr_eq(&one.version, at.version) && !one.is_replaced;
-        if !is_current || at.count < MAX_FAILURES {
+        let Some(one) = self.versions.get(&func) else { return Ok(false) };
+        if !Arc::ptr_eq(&one.version, at.version) || at.count < MAX_FAILURES {
             return Ok(false);
         }
         let inst = at.version.points()[at.number].at.inst();
         let exit: Option<&Exit> = one.made.exits.iter().find(|exit| exit.inst == inst);
-        let (count, given_up) = (one.count + 1, exit.and_then(|exit| exit.assumption));
+        let given_up = exit.and_then(|exit| exit.assumption);
+        self.replace(tier, func, given_up, pipeline, observer)
+    }
+
+    /// Makes a version without an assumption take over, the last without any. Returns whether calls
+    /// of the function now lack a version.
+    ///
+    /// # Errors
+    /// If the version cannot be compiled or linked.
+    pub(super) fn replace(
+        &mut self,
+        tier: &mut Tier<'_>,
+        func: Func,
+        given_up: Option<Assumption>,
+        pipeline: &Pipeline,
+        observer: &mut impl Observer,
+    ) -> Result<bool, RunError> {
+        let Some(one) = self.versions.get_mut(&func).filter(|one| !one.is_replaced) else {
+            return Ok(false);
+        };
         one.is_replaced = true;
+        let count = one.count + 1;
         let assume = self.assume.entry(func).or_default();
         match given_up.filter(|_| count < MAX_VERSIONS) {
             Some(given_up) => assume.retain(|assumption| *assumption != given_up),
@@ -265,6 +284,24 @@ impl Speculations {
             observer.abandoned(func, &given_up);
         }
         Ok(assume.is_empty() || !self.make(tier, func, pipeline, count, observer)?)
+    }
+
+    /// Gives up an assumption of a row, which has failed too often.
+    pub(super) fn give_up(
+        &mut self,
+        func: Func,
+        given_up: &Assumption,
+        observer: &mut impl Observer,
+    ) {
+        let assume = self.assume.entry(func).or_default();
+        assume.retain(|assumption| assumption != given_up);
+        observer.abandoned(func, given_up);
+    }
+
+    /// The assumption of the list about the same value at the same place.
+    pub(super) fn listed(&self, func: Func, like: &Assumption) -> Option<Assumption> {
+        let is_like = |of: &&Assumption| (of.at, of.value) == (like.at, like.value);
+        self.assume.get(&func)?.iter().find(is_like).copied()
     }
 }
 

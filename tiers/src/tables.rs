@@ -1,4 +1,4 @@
-//! Landing tables: the versions of the code behind a point of a base, in the order in which runs try
+//! Landing tables: versions of the code behind a point of a base, in the order in which runs try
 //! them.
 //!
 //! A table has a *key*, a point of a base: a loop header, or the landing of an exit. Each *row* is
@@ -11,9 +11,9 @@
 //!
 //! *Progress.* A run that goes from exit to exit does not stay at one point of the base. The exits
 //! of contexts lead from row to row, in one direction. Each other exit lands at the place of its
-//! assumption itself ([`LandingExit::place`]), so the base would have executed instructions since the last
-//! landing: a row tests at its start what it assumes about its landing, and comes to the same place
-//! again only in a later round. Exits that land elsewhere lead to the interpreter.
+//! assumption itself ([`LandingExit::place`]), so the base would have executed instructions since
+//! the last landing: a row tests at its start what it assumes about its landing, and comes to the
+//! same place again only in a later round. Exits that land elsewhere lead to the interpreter.
 //! `a_run_that_alternates_between_two_facts_ends`
 //!
 //! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
@@ -21,7 +21,7 @@
 
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
-use check::{Checked, CheckedComposition, compose};
+use check::{Checked, compose};
 use derive::landing::{LandingCode, LandingRow};
 use derive::speculate::{Assumption, Expected, Plan};
 use interp::View;
@@ -32,6 +32,7 @@ use jit::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use transition::VersionKey;
 use transition::mapping::Mapping;
 
 /// An exit leads to the interpreter until it has been taken so many times. Then a row takes over.
@@ -41,7 +42,10 @@ pub const ROW_AFTER: u64 = 2;
 pub const TABLE_ROWS: usize = 8;
 
 /// The bytes of machine code of a table behind which its last row comes.
-pub const TABLE_BYTES: usize = 64 << 10;
+pub const TABLE_BYTES: usize = 32 << 10;
+
+/// The bytes of machine code of all tables of a function, behind which each gets its last row.
+pub const FUNCTION_BYTES: usize = 96 << 10;
 
 /// Where runs enter rows of landing tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,6 +71,8 @@ struct TableRow {
     version: Arc<Version>,
     /// The continuation from the interpreter.
     enter: Arc<Continuation>,
+    /// Whether one of its assumptions has failed too often. Exits may lead to it still.
+    is_given_up: bool,
 }
 
 /// The rows of a point.
@@ -74,7 +80,7 @@ struct LandingTable {
     code: LandingCode,
     rows: Vec<TableRow>,
     bytes: usize,
-    /// Whether the last row is there.
+    /// Whether it gets no more rows.
     is_full: bool,
 }
 
@@ -85,8 +91,12 @@ pub(super) struct LandingTables {
     tables: BTreeMap<Key, Option<LandingTable>>,
     /// By the address of a version that a table holds: its table, and its row.
     rows: BTreeMap<usize, (Key, usize)>,
-    /// The bytes of machine code of all rows.
+    /// The exits that lead to no row, by the address of the version and the number of the point.
+    hopeless: BTreeSet<(usize, usize)>,
+    /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
+    /// Whether the engine has had no room for code.
+    pub(super) is_out_of_memory: bool,
 }
 
 impl std::fmt::Debug for LandingTables {
@@ -98,11 +108,11 @@ impl std::fmt::Debug for LandingTables {
 /// An exit that a run takes, in terms of the base.
 pub(super) struct LandingExit<'a> {
     /// From the version that the run leaves to the base.
-    pub(super) back: &'a Checked<Mapping>,
+    back: &'a Checked<Mapping>,
     /// The assumption that has failed.
-    pub(super) of: Assumption,
+    of: Assumption,
     /// Where the base makes it.
-    pub(super) place: Point,
+    place: Point,
     /// The row that the run leaves, if it does so at the start.
     row: Option<usize>,
 }
@@ -115,37 +125,49 @@ pub(super) struct RowMaker<'a, O> {
     pub(super) observer: &'a mut O,
 }
 
+/// Where a run goes on.
+pub(super) struct WentOn {
+    pub(super) onward: Onward,
+    /// Whether the table has become full, and its last row assumes nothing: the value of the failed
+    /// assumption has many contents.
+    pub(super) is_last: bool,
+}
+
 fn address(version: &Arc<Version>) -> usize {
     Arc::as_ptr(version).addr()
 }
 
+/// The exit of a failed assumption.
+fn exit_of(at: FailedPoint<'_>) -> (usize, usize) {
+    (address(at.version), at.number)
+}
+
 impl LandingTables {
-    /// The continuation from a loop header of a base into the first row of its table. Makes the row
-    /// at the first request. `None` if no row there would assume anything.
-    ///
-    /// # Errors
-    /// If the row cannot be compiled or linked.
+    /// The continuation from a loop header of a base into the first row of its table that is not
+    /// given up. Makes a row if there is none. `None` if no row there would assume anything. Cost:
+    /// as [`LandingCode::row`] for a row, else logarithmic.
     pub(super) fn enter_loop<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
         key: Key,
         maker: &mut RowMaker<'_, O>,
-    ) -> Result<Option<Arc<Continuation>>, RunError> {
+    ) -> Option<Arc<Continuation>> {
         let module = Arc::clone(tier.module());
-        let Some(base) = module.body(key.0) else { return Ok(None) };
-        let Some(table) = self.table(tier, base, key) else { return Ok(None) };
-        if table.rows.is_empty() && !table.is_full {
-            let known = paused(tier, key, table);
+        let base = module.body(key.0)?;
+        let table = self.table(tier, base, key)?;
+        if table.rows.iter().all(|row| row.is_given_up) && !table.is_full {
+            let known = paused(tier, base, key, table);
             let assume = consistent(base, table, maker.assume, &known, None);
             let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
             // Without an assumption, the code of the base or the optimized version does as well.
             match row.ok().filter(|row| !row.exits.is_empty()) {
-                Some(row) => self.add(tier, base, key, row, maker.observer)?,
+                Some(row) => self.add(tier, base, key, row, maker.observer),
                 None => table.is_full = true,
             }
         }
-        let table = self.tables.get(&key).and_then(Option::as_ref);
-        Ok(table.and_then(|table| Some(Arc::clone(&table.rows.first()?.enter))))
+        let table = self.tables.get(&key).and_then(Option::as_ref)?;
+        let row = table.rows.iter().find(|row| !row.is_given_up)?;
+        Some(Arc::clone(&row.enter))
     }
 
     /// The exit of a row that a run takes. `None` if the version is no row.
@@ -160,54 +182,103 @@ impl LandingTables {
         Some(LandingExit { back: &row.made.back, of: exit.of, place, row: row_left })
     }
 
+    /// Whether rows may take over at an exit, as far as is known.
+    pub(super) fn may_land(&self, at: FailedPoint<'_>) -> bool {
+        at.count >= ROW_AFTER && !self.hopeless.contains(&exit_of(at))
+    }
+
+    /// Notes that an exit leads to no row.
+    pub(super) fn give_up_exit(&mut self, at: FailedPoint<'_>) {
+        self.hopeless.insert(exit_of(at));
+    }
+
+    /// Gives up a row whose assumption has failed so often, though no row takes over: loops no
+    /// longer enter it. Returns the assumption, once. `None` if the version is no row.
+    pub(super) fn give_up_row(&mut self, at: FailedPoint<'_>) -> Option<Assumption> {
+        let (key, index) = *self.rows.get(&address(at.version))?;
+        let row = &mut self.tables.get_mut(&key)?.as_mut()?.rows[index];
+        let of = row.made.exit(at.version.points()[at.number].at.inst())?.of;
+        (!std::mem::replace(&mut row.is_given_up, true)).then_some(of)
+    }
+
     /// Where a run goes on whose assumption has failed: in a row of the table where the exit lands.
     /// Makes the row if the table lacks it, and links the exit to it. `None` if the interpreter
-    /// continues.
-    ///
-    /// # Errors
-    /// If the row cannot be compiled or linked.
+    /// continues: no row can be made, or there is no room for code. Cost: as [`LandingCode::row`]
+    /// for a new row, and a passage.
     pub(super) fn land<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
         landing: Landed,
         maker: &mut RowMaker<'_, O>,
-    ) -> Result<Option<Onward>, RunError> {
-        let Landed { back, of, target, row, known } = landing;
-        let (module, key) = (Arc::clone(tier.module()), (at.version.func(), target));
-        let Some(base) = module.body(key.0) else { return Ok(None) };
-        let Some(table) = self.table(tier, base, key) else { return Ok(None) };
-        let next = row.map_or(0, |left| left + 1);
-        if next >= table.rows.len() {
-            if table.is_full {
-                return Ok(None);
-            }
-            let is_last = table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
-            let mut assume = consistent(base, table, maker.assume, &known, Some(&of));
-            let seen = observed(&of, &known);
-            assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
-            let assume = if is_last { Vec::new() } else { assume };
-            let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
-            let Ok(row) = row else {
-                table.is_full = true;
-                return Ok(None);
-            };
-            table.is_full = row.exits.is_empty();
-            self.add(tier, base, key, row, maker.observer)?;
+    ) -> Option<WentOn> {
+        let (module, key) = (Arc::clone(tier.module()), (at.version.func(), landing.target));
+        let base = module.body(key.0)?;
+        let next = landing.row.map_or(0, |left| left + 1);
+        let is_new = next >= self.table(tier, base, key)?.rows.len();
+        if is_new {
+            self.append(tier, base, key, &landing, maker)?;
         }
-        let table = self.tables.get(&key).and_then(Option::as_ref);
-        let Some(to) = table.and_then(|table| table.rows.get(next)) else { return Ok(None) };
-        let Ok(CheckedComposition { mapping: mut way, .. }) = compose(&back, &to.made.enter) else {
-            return Ok(None);
-        };
+        let to = self.tables.get(&key)?.as_ref()?.rows.get(next)?;
+        let is_last = is_new && to.made.exits.is_empty() && next + 1 >= TABLE_ROWS;
+        let way = compose(&landing.back, &to.made.enter).ok()?.mapping;
         let exit = &at.version.points()[at.number];
-        way.require_also(exit.at, &exit.values);
-        let Some(entry) = way.checked_entry(exit.at) else { return Ok(None) };
+        let way = way.handing(exit.at, at.version.function(), &exit.values);
+        let entry = way.checked_entry(exit.at)?;
         let made = tier.engine().continuation(at.version.function(), entry, &to.version);
-        let made = made.map_err(RunError::Continue)?;
-        maker.observer.linked(at, key.1, next);
-        let linked = tier.relink(at.version, at.number, Action::Continue(Arc::clone(&made)));
-        linked.map_err(RunError::Link).map(|()| Some(Onward::Enter(made)))
+        let made = made.map_err(RunError::Continue);
+        let linked = made.and_then(|made| {
+            let linked = tier.relink(at.version, at.number, Action::Continue(Arc::clone(&made)));
+            linked.map_err(RunError::Link).map(|()| made)
+        });
+        match linked {
+            Ok(made) => {
+                self.bytes += made.code_size();
+                maker.observer.linked(at, key.1, next);
+                Some(WentOn { onward: Onward::Enter(made), is_last })
+            }
+            Err(error) => {
+                self.is_out_of_memory |= is_out_of_memory(&error);
+                maker.observer.without_row(key.0, key.1, &error);
+                None
+            }
+        }
+    }
+
+    /// Appends a row to the table where an exit lands. `None` if it gets no more rows.
+    fn append<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        base: &Function,
+        key: Key,
+        landing: &Landed,
+        maker: &mut RowMaker<'_, O>,
+    ) -> Option<()> {
+        let module = Arc::clone(tier.module());
+        let is_crowded = self.bytes_of(key.0) >= FUNCTION_BYTES;
+        let table = self.table(tier, base, key).filter(|table| !table.is_full)?;
+        let is_last =
+            is_crowded || table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
+        let mut assume = Vec::new();
+        if !is_last {
+            let Landed { of, known, .. } = landing;
+            assume = consistent(base, table, maker.assume, known, Some(of));
+            let seen = observed(of, known);
+            assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
+        }
+        let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
+        let nothing = Plan { assume: &[], ..maker.plan };
+        let row = row.or_else(|_| table.code.row(&module, base, &nothing)).ok();
+        table.is_full = row.as_ref().is_none_or(|row| row.exits.is_empty());
+        self.add(tier, base, key, row?, maker.observer);
+        Some(())
+    }
+
+    /// The bytes of machine code of the rows of a function.
+    fn bytes_of(&self, func: Func) -> usize {
+        let first = (func, Point::before(Inst::from_u32(0)));
+        let of = self.tables.range(first..).take_while(|((of, _), _)| *of == func);
+        of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum()
     }
 
     /// The table of a point, with the code behind the point.
@@ -219,8 +290,8 @@ impl LandingTables {
         made.as_mut()
     }
 
-    /// Compiles a row, and appends it to the table of a point. Without room for its code, the table
-    /// gets no more rows.
+    /// Compiles a row, and appends it to the table of a point. If it cannot be compiled, the table
+    /// gets no more rows, and runs go on in the interpreter.
     fn add<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
@@ -228,29 +299,30 @@ impl LandingTables {
         key: Key,
         made: LandingRow,
         observer: &mut O,
-    ) -> Result<(), RunError> {
+    ) {
         let compiled = compile(tier, base, key, &made, observer);
-        let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else {
-            return Ok(());
-        };
-        let (version, enter) = match compiled {
-            Ok(compiled) => compiled,
-            Err(error) if is_out_of_memory(&error) => {
-                table.is_full = true;
-                return Ok(());
+        let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else { return };
+        match compiled {
+            Ok((version, enter)) => {
+                observer.row(key.0, key.1, &made);
+                table.bytes += version.code_size();
+                self.bytes += version.code_size() + enter.code_size();
+                self.rows.insert(address(&version), (key, table.rows.len()));
+                table.rows.push(TableRow { made, version, enter, is_given_up: false });
             }
-            Err(error) => return Err(error),
-        };
-        observer.row(key.0, key.1, &made);
-        table.bytes += version.code_size();
-        self.bytes += version.code_size();
-        self.rows.insert(address(&version), (key, table.rows.len()));
-        table.rows.push(TableRow { made, version, enter });
-        Ok(())
+            Err(error) => {
+                table.is_full = true;
+                self.is_out_of_memory |= is_out_of_memory(&error);
+                observer.without_row(key.0, key.1, &error);
+            }
+        }
     }
 }
 
 /// Compiles a row and adopts it. Returns it with the continuation from the interpreter.
+///
+/// # Errors
+/// If the engine makes no code of it.
 fn compile<O: Observer>(
     tier: &mut Tier<'_>,
     base: &Function,
@@ -293,6 +365,13 @@ pub(super) struct Landed {
     known: Known,
 }
 
+impl Landed {
+    /// The assumption that has failed, in terms of the base.
+    pub(super) fn assumption(&self) -> Assumption {
+        self.of
+    }
+}
+
 impl LandingExit<'_> {
     /// Where the exit lands, for a run with these values. `None` if rows cannot take over: the exit
     /// lands in several activations, has writes to replay, or lands elsewhere than where the
@@ -313,8 +392,7 @@ impl LandingExit<'_> {
             known.insert(value, bits);
         };
         entry.run(read, |_, value, bits| note(value, bits)).ok()?;
-        let mut back = self.back.clone();
-        back.retain(|other, _| other == point);
+        let back = self.back.handing(point, at.version.function(), &[]);
         Some(Landed { back, of: self.of, target: entry.target, row: self.row, known })
     }
 
@@ -325,18 +403,21 @@ impl LandingExit<'_> {
 }
 
 /// The contents of the values live at the point where the interpreter has paused. None for a run in
-/// an interpreter of the embedder's own ([`jit::Vm::enter`]).
-fn paused(tier: &Tier<'_>, (func, at): Key, table: &LandingTable) -> Known {
+/// an interpreter of the embedder's own ([`jit::Vm::enter`]), and in another version than the base.
+fn paused(tier: &Tier<'_>, base: &Function, (func, at): Key, table: &LandingTable) -> Known {
     let view = tier.machine().view();
-    let is_there = |view: &View<'_>| view.func() == func && view.inst() == at.inst();
+    let is_there = |view: &View<'_>| {
+        let is_base = || tier.machine().code(view.version()).key() == VersionKey::of(base);
+        view.func() == func && view.inst() == at.inst() && is_base()
+    };
     let Some(view) = view.filter(is_there) else { return Known::new() };
     let live = table.code.stay().entry().requires.iter().copied();
     live.filter(|value| !view.is_undefined(*value)).map(|v| (v, view.value(v))).collect()
 }
 
 /// The assumptions that a row at a landing makes, of a list about the base: those that the contents
-/// there do not refute. Where an assumption has failed, its value is known to be otherwise, and so
-/// may be what is computed from it.
+/// there do not refute. Where an assumption has failed, its value is known to be otherwise. So may
+/// be what is computed from it, and what it is computed from, unless the contents there are known.
 fn consistent(
     base: &Function,
     table: &LandingTable,
@@ -344,12 +425,12 @@ fn consistent(
     known: &Known,
     failed: Option<&Assumption>,
 ) -> Vec<Assumption> {
-    let stale = failed.map(|failed| computed_from(base, failed.value)).unwrap_or_default();
+    let stale = failed.map(|failed| related(base, failed.value)).unwrap_or_default();
     let holds = |of: &&Assumption| match known.get(&of.value) {
         Some(bits) if table.code.is_about_landing(of) => of.expected.holds(*bits),
-        _ => true,
+        _ => !stale.contains(&of.value),
     };
-    assume.iter().filter(holds).filter(|of| !stale.contains(&of.value)).copied().collect()
+    assume.iter().filter(holds).copied().collect()
 }
 
 /// What a run has shown of a failed assumption: the value has the contents that it has now.
@@ -358,19 +439,27 @@ fn observed(failed: &Assumption, known: &Known) -> Option<Assumption> {
     Some(Assumption { expected: Expected::Is(bits), ..*failed })
 }
 
-/// A value, and the results computed from it in the same block.
-fn computed_from(base: &Function, value: Value) -> BTreeSet<Value> {
-    let mut all = BTreeSet::from([value]);
-    let mut open = vec![value];
-    let block = |inst: Inst| base.inst_block(inst);
-    let home = base.defining_inst(value).map(block);
+/// A value, the results that instructions compute from it, and what it is computed from. Block
+/// parameters end both searches. Linear in the uses.
+fn related(base: &Function, value: Value) -> BTreeSet<Value> {
+    let behind = |value: Value| -> Vec<Value> {
+        let users = base.users(value).iter();
+        users.flat_map(|user| &base.inst(*user).results).copied().collect()
+    };
+    let before = |value: Value| -> Vec<Value> {
+        let inst = base.defining_inst(value);
+        inst.into_iter().flat_map(|inst| base.inst(inst).args.iter()).copied().collect()
+    };
+    let mut all = reached(value, behind);
+    all.extend(reached(value, before));
+    all
+}
+
+/// All values that steps lead to from a value, which is one of them.
+fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> {
+    let (mut all, mut open) = (BTreeSet::from([value]), vec![value]);
     while let Some(next) = open.pop() {
-        let users = base.users(next).iter().filter(|user| home.is_none_or(|h| h == block(**user)));
-        for result in users.flat_map(|user| &base.inst(*user).results) {
-            if all.insert(*result) {
-                open.push(*result);
-            }
-        }
+        open.extend(step(next).into_iter().filter(|value| all.insert(*value)));
     }
     all
 }

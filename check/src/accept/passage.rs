@@ -2,17 +2,17 @@
 //! stands elsewhere.
 
 use super::continuation::{ContinuationFault, ContinuationWalk, LandedVersion};
-use ir::{Function, Opcode, Value};
+use ir::{Function, Imm, Opcode, OsrPoint, Value};
 use std::collections::BTreeSet;
 use transition::copy::ContinuationClaim;
 use transition::frames::FramePlace;
 use transition::mapping::Entry;
 
 /// Checks that a function is the way of an entry to the start of its target: it executes the steps
-/// and the replays of the entry, and then leaves with the values that the entry assigns to the
-/// parameters of the target, in their order. Nothing else may be left to execute: the entry lands
-/// before the first instruction of the target. So whoever enters the target with these values makes
-/// the transition of the entry.
+/// and the replays of the entry, and then leaves by point 0 with the values that the entry assigns
+/// to the parameters of the target, in their order. Nothing else may be left to execute: the entry
+/// lands before the first instruction of the target. So whoever enters the target with these values
+/// makes the transition of the entry.
 ///
 /// # Errors
 /// The first difference.
@@ -39,6 +39,7 @@ pub fn passage(
     let leaves = function.inst(last);
     let given = target.block_params(start).iter().map(|param| values.get(&(0, *param)));
     let is_right = leaves.opcode == Opcode::OsrExit
+        && leaves.imm == Imm::Exit(OsrPoint::from_u32(0))
         && given.map(Option::<&Value>::copied).eq(leaves.args.iter().map(|arg| Some(*arg)));
     if is_right { Ok(()) } else { Err(ContinuationFault::Leads(last)) }
 }

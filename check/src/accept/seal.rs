@@ -110,18 +110,28 @@ impl Checked<Mapping> {
         Some(CheckedEntry { source: self.source(), target: self.target(), point, entry })
     }
 
-    /// Makes the entry at a point require these values, too, which are ascending. An OSR point hands
-    /// over a list of values, and may lead to a transition that reads fewer. An entry that requires
-    /// more reads and provides the same, so its claim stays; its engine hands over more. No effect
-    /// without an entry at the point. Cost: near linear in the entry.
-    pub fn require_also(&mut self, point: Point, values: &[Value]) {
-        let Some(entry) = self.0.entry(point) else { return };
-        let mut requires = entry.requires.clone();
-        requires.extend_from_slice(values);
-        requires.sort_unstable();
-        requires.dedup();
-        let entry = Entry { requires, ..entry.clone() };
-        self.0.insert(point, entry);
+    /// The mapping with the entry at this point alone, which requires these values of the source
+    /// version, too. An OSR point hands over a list of values, and may lead to a transition that
+    /// reads fewer: an entry that requires more reads and provides the same, so its claim stays.
+    /// The further values count as kept, since they need not be live. Empty without an entry, and
+    /// if the source version is another or lacks a value. Cost: near linear in the entry.
+    pub fn handing(&self, point: Point, source: &Function, values: &[Value]) -> Checked<Mapping> {
+        let mut alone = Mapping::between(self.source(), self.target());
+        let is_of = self.source() == VersionKey::of(source)
+            && values.iter().all(|value| source.has_value(*value));
+        if let Some(entry) = self.0.entry(point).filter(|_| is_of) {
+            let has = |value: &&Value| entry.requires.binary_search(value).is_ok();
+            let more: Vec<Value> = values.iter().filter(|value| !has(value)).copied().collect();
+            let joined = |list: &[Value]| {
+                let mut all = [list, &more].concat();
+                all.sort_unstable();
+                all.dedup();
+                all
+            };
+            let (requires, kept) = (joined(&entry.requires), joined(&entry.kept));
+            alone.insert(point, Entry { requires, kept, ..entry.clone() });
+        }
+        Checked(alone)
     }
 
     /// Drops the entries for which `keep` is false. Cost: near linear in the entries.

@@ -13,8 +13,8 @@
 //! there, so each assignment reads a value that the run has, or computes the constant that the
 //! value is: a constant instruction has the same result in each run. The entry assigns all values
 //! that the text of the version still reads for needed results, so live+ without armed mappings is
-//! provided ([`super::live`] argues that this is enough). Every required value is live at the source
-//! point, so an engine keeps no value. No certificate and no claim takes part.
+//! provided ([`super::live`] argues that this is enough). Every required value is live at the
+//! source point, so an engine keeps no value. No certificate and no claim takes part.
 
 use super::Checked;
 use super::graph::BlockGraph;

@@ -93,8 +93,8 @@ pub(super) struct Args {
     /// then optimizes hot functions alone
     #[arg(long, value_name = "PROFILE", num_args = 0..=1, require_equals = true)]
     speculate: Option<Option<PathBuf>>,
-    /// Where runs enter code that assumes, besides calls: at hot loops and where assumptions fail, at
-    /// hot loops alone, or nowhere; only with --speculate [default: everywhere]
+    /// Where runs enter code that assumes, besides calls: at hot loops and where assumptions fail,
+    /// at hot loops alone, or nowhere; only with --speculate [default: everywhere]
     #[arg(long, value_enum, value_name = "PLACES", requires = "speculate")]
     tables: Option<TableOption>,
     #[command(flatten)]

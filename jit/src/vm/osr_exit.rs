@@ -6,7 +6,7 @@ use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::tiering::{FailedPoint, Onward, OpenPoint};
-use crate::version::{Beginning, Continuation, Version};
+use crate::version::{Continuation, Version};
 use check::Checked;
 use ir::Value;
 use resume::Condition;
@@ -166,7 +166,7 @@ impl VmState {
 
     /// Keeps the code that a passage to the start of a version jumps to.
     pub(super) fn keep_target(&mut self, continuation: &Continuation) {
-        if continuation.target.begins == Beginning::Transitions {
+        if continuation.target.is_entered_at_start() {
             self.table.keep(&continuation.target.code);
         }
     }

@@ -377,6 +377,8 @@ impl VmState {
             return Ok(None);
         }
         let at = Point::before(inst);
+        // The tiering may look at values, too (`a_row_is_made_for_the_values_of_the_fast_loop`).
+        self.machine.show_live_values();
         let Some(continuation) =
             self.ask(|tiering, tier| tiering.hot(tier, HotLoop { func, at }))?
         else {
@@ -393,7 +395,6 @@ impl VmState {
                 function: body.name().to_owned(),
             })));
         }
-        self.machine.show_live_values();
         let view = self.machine.view().expect("jit: the run is still paused");
         // The run may have come by a mapping that was accepted separately, and lack a value. This
         // is no fault of the program (`a_loop_that_lacks_a_value_stays`).

@@ -157,7 +157,7 @@ pub struct RunSpeculation {
     pub failures: u64,
     /// The assumptions that failed, by function and in the order of their first failure.
     pub failed: Vec<FailingAssumption>,
-    /// The landing tables that runs entered, in the order in which they were made.
+    /// The landing tables with rows, in the order in which they were made.
     pub tables: Vec<RunTable>,
 }
 

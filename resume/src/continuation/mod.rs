@@ -52,24 +52,19 @@ pub struct Continuation {
 }
 
 impl Continuation {
-    /// The places where the code is what `version` is before an instruction, each with the value
-    /// that holds `value` there. Empty for an instruction that the code leaves out or never
-    /// reaches, and where it does not hold the value. For code behind one landing, in `version`.
-    /// Cost: linear in the blocks with such places.
-    pub fn places_of(&self, version: &Function, at: Inst, value: Value) -> Vec<(Point, Value)> {
-        let copies = self.claim.insts.iter().filter(|(_, of)| **of == at);
-        let held = |(inst, _): (&Inst, &Inst)| {
-            let held = self.held_before(version, *inst, value)?;
-            Some((Point::before(*inst), held))
-        };
-        copies.filter_map(held).collect()
+    /// By instruction of the version: its copies in the code. Linear in the code.
+    pub fn copies(&self) -> BTreeMap<Inst, Vec<Inst>> {
+        let mut copies = BTreeMap::<Inst, Vec<Inst>>::new();
+        self.claim.insts.iter().for_each(|(copy, of)| copies.entry(*of).or_default().push(*copy));
+        copies
     }
 
-    /// The value that holds a value of the version before a copied instruction.
-    fn held_before(&self, version: &Function, inst: Inst, value: Value) -> Option<Value> {
+    /// The value that holds a value of `version` before a copied instruction, in code behind one
+    /// landing. `None` if none does, or none that the code reads there. Linear in the block.
+    pub fn held_before(&self, version: &Function, copy: Inst, value: Value) -> Option<Value> {
         let function = &self.function;
-        let block = function.inst_block(inst);
-        let above = function.block_insts(block).take_while(|other| *other != inst);
+        let block = function.inst_block(copy);
+        let above = function.block_insts(block).take_while(|other| *other != copy);
         let defined = above.filter_map(|above| {
             let of = self.claim.insts.get(&above)?;
             let index = version.inst(*of).results.iter().position(|result| *result == value)?;

@@ -4,7 +4,7 @@ use super::Forgery;
 use super::continuations::{Rest, nth, right_loop};
 use super::hand::{block, parsed, value};
 use osier::check::{self, Checked, CheckedEntry, RestOf};
-use osier::ir::{Function, Module, Point, Value};
+use osier::ir::{Function, Point, Value};
 use osier::transition::VersionKey;
 use osier::transition::mapping::{Assign, Entry, Mapping, Operand};
 use std::collections::BTreeSet;
@@ -18,6 +18,9 @@ struct Leaving {
     /// The source version of the continuation's entry, as the entry says.
     source: VersionKey,
 }
+
+/// The declarations that the loop needs.
+const DECLARED: &str = "global @g: mut i32 = 0\n";
 
 /// An entry that copies values to themselves.
 fn copies(target: Point, values: impl IntoIterator<Item = Value>) -> Entry {
@@ -48,7 +51,7 @@ impl Leaving {
         let mut first = Mapping::new(&function, &function);
         first.insert(at, copies(at, all_values(&function)));
         let place = BTreeSet::from([Point::before(nth(&target, "head", 2))]);
-        let second = check::stay(&module_of(&rest), &target, &place).into_inner();
+        let second = check::stay(&parsed(DECLARED), &target, &place).into_inner();
         let source = VersionKey::of(&rest.source);
         let leaving = Leaving { rest, first, second, source };
         assert_eq!(leaving.judged(), None, "before the forgery");
@@ -68,11 +71,6 @@ impl Leaving {
             Err(fault) => Some(fault.to_string()),
         }
     }
-}
-
-/// The declarations that the versions of a continuation need.
-fn module_of(_rest: &Rest) -> Module {
-    parsed("global @g: mut i32 = 0\n")
 }
 
 /// The same entries between other versions.
@@ -214,6 +212,10 @@ pub(super) fn all() -> Vec<Forgery> {
         forgery("PassageOrder", "parameters in another order", "inst0 leads elsewhere", || {
             right_passage();
             passes(&PASSAGE.replace("(%a, %b)\n}", "(%b, %a)\n}"), 0)
+        }),
+        forgery("PassagePoint", "another point", "inst0 leads elsewhere", || {
+            right_passage();
+            passes(&PASSAGE.replace("osr_exit 0", "osr_exit 7"), 0)
         }),
         forgery("PassageGoesOn", "a passage that returns", "inst0 leads elsewhere", || {
             right_passage();

@@ -1,6 +1,6 @@
-//! Forgeries: wrong claims about copies, wrong copies, steps across copies and across landing points
-//! of continuations that do not follow, and entries that differ in little from right entries. Each
-//! meets one demand of the checker alone.
+//! Forgeries: wrong claims about copies, wrong copies, steps across copies and across landing
+//! points of continuations that do not follow, and entries that differ in little from right
+//! entries. Each meets one demand of the checker alone.
 //!
 //! The seeded bugs of `tests/mutants/copy_demands.mutants` leave out one demand each. The trial
 //! demands that the forgery of this name gets through then, and no test here can.

@@ -1,9 +1,10 @@
 //! How a policy enters code that assumes in the middle of a run: at hot loops, and where an
 //! assumption has failed.
 
-use super::{Tiered, Workplace};
+use super::{Goal, Tiered, Workplace};
 use crate::Observer;
-use crate::tables::{ROW_AFTER, RowMaker, TableUse};
+use crate::speculating::MAX_FAILURES;
+use crate::tables::{Landed, RowMaker, TableUse, WentOn};
 use ir::Function;
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier};
 use std::sync::Arc;
@@ -35,30 +36,64 @@ impl<O: Observer> Tiered<O> {
         let mut maker = RowMaker { assume, plan, observer };
         let before = tables.bytes;
         let entry = tables.enter_loop(tier, (at.func, at.at), &mut maker);
-        self.room = self.room.saturating_sub(tables.bytes - before);
-        entry
+        self.spend_on_rows(before);
+        Ok(entry)
+    }
+
+    /// Counts the bytes of new rows, of which there were so many before.
+    fn spend_on_rows(&mut self, before: usize) {
+        self.room = self.room.saturating_sub(self.tables.bytes - before);
+        if self.tables.is_out_of_memory {
+            self.room = 0;
+        }
     }
 
     /// Goes on in a row of the landing table where an exit lands. `None` if the exit has been taken
-    /// rarely, or no row can take over.
+    /// rarely, or no row can take over. If the table ends there, the value of the assumption has
+    /// many contents, and the version of the function gives it up.
     ///
     /// # Errors
-    /// If a row cannot be compiled or linked.
+    /// If the next version of the function cannot be compiled or linked.
     pub(super) fn land(
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
     ) -> Result<Option<Onward>, RunError> {
         let Tiered { speculations, pipeline, observer, tables, .. } = self;
+        let may_land = self.room > 0 && self.table_use == TableUse::Everywhere;
+        if !may_land || !tables.may_land(at) {
+            return Ok(None);
+        }
+        let (func, before) = (at.version.func(), tables.bytes);
         let exit = speculations.exit(at).or_else(|| tables.exit(at));
-        let may_land = at.count >= ROW_AFTER && self.table_use == TableUse::Everywhere;
-        let landing = exit.filter(|_| may_land).and_then(|exit| exit.landed(at));
-        let Some(landing) = landing else { return Ok(None) };
-        let of = speculations.of_rows(tier, at.version.func(), pipeline);
-        let Some((assume, plan)) = of.filter(|_| self.room > 0) else { return Ok(None) };
-        let before = tables.bytes;
-        let onward = tables.land(tier, at, landing, &mut RowMaker { assume, plan, observer });
-        self.room = self.room.saturating_sub(tables.bytes - before);
-        onward
+        let landing = exit.and_then(|exit| exit.landed(at));
+        let failed = landing.as_ref().map(Landed::assumption);
+        let of = speculations.of_rows(tier, func, pipeline);
+        let went_on = landing.zip(of).and_then(|(landing, (assume, plan))| {
+            tables.land(tier, at, landing, &mut RowMaker { assume, plan, observer })
+        });
+        self.spend_on_rows(before);
+        let Some(WentOn { onward, is_last }) = went_on else {
+            self.tables.give_up_exit(at);
+            return Ok(None);
+        };
+        let Tiered { speculations, pipeline, observer, .. } = self;
+        let listed = failed.filter(|_| is_last).and_then(|of| speculations.listed(func, &of));
+        if listed.is_some() && speculations.replace(tier, func, listed, pipeline, observer)? {
+            self.want(tier, Goal::Version(func))?;
+        }
+        Ok(Some(onward))
+    }
+
+    /// Gives up a row whose assumption has failed too often, though no row takes over.
+    pub(super) fn give_up_row(&mut self, at: FailedPoint<'_>) {
+        if at.count < MAX_FAILURES {
+            return;
+        }
+        let func = at.version.func();
+        let of = self.tables.give_up_row(at);
+        if let Some(listed) = of.and_then(|of| self.speculations.listed(func, &of)) {
+            self.speculations.give_up(func, &listed, &mut self.observer);
+        }
     }
 }
