@@ -1,7 +1,7 @@
 //! Speculation in a tiering policy: versions that assume, and their replacements when assumptions
 //! fail.
 
-use super::tables::LandingExit;
+use super::tables::{LandingExit, is_out_of_memory};
 use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{
     Assumption, Exit, Pins, Plan, SpeculateError, Speculative, SuggestOptions, Suggester, speculate,
@@ -228,7 +228,14 @@ impl Speculations {
         }
         let optimized = tree.function(made.optimized);
         let states = self.states.contains_key(&func).then_some(&self.states);
-        let version = install(tier, func, optimized, &made, states, observer)?;
+        let version = match install(tier, func, optimized, &made, states, observer) {
+            // The run goes on without it (`without_room_for_rows_the_interpreter_goes_on`).
+            Err(error) if is_out_of_memory(&error) => {
+                self.assume.remove(&func);
+                return Ok(false);
+            }
+            version => version?,
+        };
         let one = SpeculativeVersion { made, version, count, is_replaced: false };
         self.versions.insert(func, one);
         Ok(true)

@@ -138,27 +138,8 @@ pub fn continuation(
 /// is in front of them, and unreachable code have none.
 pub(super) type VersionStates = BTreeMap<Inst, (Inst, BTreeMap<Value, Vec<Value>>)>;
 
-/// Checks as [`continuation`] that a function is the code of one version behind an entry, and finds
-/// the states of this version before some of its instructions.
-///
-/// # Errors
-/// As [`continuation`].
-pub(super) fn states_before(
-    function: &Function,
-    source: &Function,
-    landed: LandedVersion<'_>,
-    entry: &Entry,
-    claim: &ContinuationClaim,
-    asked: BTreeSet<Inst>,
-) -> Result<VersionStates, ContinuationFault> {
-    if entry.activations() != 1 {
-        return Err(ContinuationFault::Signature);
-    }
-    Ok(walked(function, source, &[landed], entry, claim, asked)?.states)
-}
-
 /// The walk over a continuation, which has found no fault.
-fn walked<'a>(
+pub(super) fn walked<'a>(
     function: &'a Function,
     source: &'a Function,
     versions: &[LandedVersion<'a>],
@@ -195,7 +176,7 @@ pub(super) struct ContinuationWalk<'a> {
     idle: BTreeMap<Block, Block>,
     /// The instructions of the function before which states are to be found.
     asked: BTreeSet<Inst>,
-    states: VersionStates,
+    pub(super) states: VersionStates,
 }
 
 impl<'a> ContinuationWalk<'a> {
@@ -381,8 +362,15 @@ impl<'a> ContinuationWalk<'a> {
                 self.note(inst, at, &values);
                 return self.idle_jump(block, inst, frame, start, at, values);
             };
+            // A run that has just landed has not passed over anything.
+            let is_landing = block == self.function.entry() && at == start;
+            if is_landing {
+                self.note(inst, at, &values);
+            }
             self.pass(frame, at, of, &mut values).ok_or(ContinuationFault::Differs(inst))?;
-            self.note(inst, of, &values);
+            if !is_landing {
+                self.note(inst, of, &values);
+            }
             self.origins.insert(inst, (frame, of));
             let data = version.inst(of);
             if self.frames.len() > 1 && leaves(data.opcode) {

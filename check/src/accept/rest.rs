@@ -28,7 +28,7 @@
 //! front of them lead nowhere, since p has no point there.
 
 use super::compose::CheckedComposition;
-use super::continuation::{ContinuationFault, LandedVersion, VersionStates, states_before};
+use super::continuation::{ContinuationFault, LandedVersion, VersionStates, walked};
 use super::seal::{Checked, CheckedEntry};
 use ir::{Function, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,8 +84,11 @@ impl RestOf<'_> {
         }
         let landed = LandedVersion { version: self.target, without_points: None };
         let entry = self.entry.entry();
-        states_before(self.function, self.source, landed, entry, self.claim, asked)
-            .map_err(RestFault::Claim)
+        if entry.activations() != 1 {
+            return Err(RestFault::Claim(ContinuationFault::Signature));
+        }
+        let walk = walked(self.function, self.source, &[landed], entry, self.claim, asked);
+        walk.map(|walk| walk.states).map_err(RestFault::Claim)
     }
 }
 
