@@ -291,7 +291,10 @@ impl<'a> FunctionText<'a> {
                 write!(out, ", {reason}")?;
                 self.write_more_values(out, kept)?;
             }
-            (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
+            (Shape::Trap, Imm::Trap(kind), args, []) => {
+                write!(out, " {kind}")?;
+                self.write_more_values(out, args)?;
+            }
             (_, Imm::None, args, targets) => {
                 return self.try_write_plain(out, data.opcode.shape(), args, targets);
             }
