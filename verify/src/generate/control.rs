@@ -438,7 +438,9 @@ impl GeneratedBody<'_> {
             }
         } else if self.prng.chance(25) {
             let kind = self.prng.pick(&[TrapKind::Unreachable, TrapKind::User(7)]);
-            self.trap(kind);
+            // No number is drawn, so that the rest of the program stays.
+            let latest = |ty: Type| self.scope.of(ty).last().copied();
+            self.trap(kind, latest(Type::I64).or(latest(Type::I32)));
         } else {
             let results = self.results.clone();
             let values: Vec<Value> = results.into_iter().map(|ty| self.pick(ty)).collect();
@@ -446,11 +448,9 @@ impl GeneratedBody<'_> {
         }
     }
 
-    /// Ends the open block with a trap. A trap of the embedder has an operand, the latest `i32` or
-    /// `i64` in scope if there is one, which passes must preserve like a result.
-    pub(super) fn trap(&mut self, kind: TrapKind) {
-        let latest = |ty: Type| self.scope.of(ty).last().copied();
-        let operand = latest(Type::I64).max(latest(Type::I32));
+    /// Ends the open block with a trap. A trap of the embedder has the operand, which passes must
+    /// preserve like a result.
+    pub(super) fn trap(&mut self, kind: TrapKind, operand: Option<Value>) {
         let operand = operand.filter(|_| matches!(kind, TrapKind::User(_)));
         self.terminate(InstSpec::trap(kind, operand));
     }
