@@ -22,9 +22,9 @@ pub(super) fn names(states: &HandedStates, module: &Module, goal: Goal, values: 
 }
 
 impl<O: Observer> Tiered<O> {
-    /// A continuation that was made, if the run that asks gives the values that it requires. Another
-    /// run may have asked for it: Osier's interpreter and one of the embedder's own may execute one
-    /// function.
+    /// A continuation that was made, if the run that asks gives the values that it requires.
+    /// Another run may have asked for it: Osier's interpreter and one of the embedder's own may
+    /// execute one function.
     pub(super) fn given(
         tier: &Tier<'_>,
         goal: Goal,
