@@ -24,7 +24,7 @@ pub(crate) const LEFT: TrapCode = TrapCode::unwrap_user(9);
 /// An assumption in the text of the program fails and has no exit. The context holds its reason.
 pub(crate) const FAILED: TrapCode = TrapCode::unwrap_user(10);
 /// The first code of the traps with an operand, which the context holds
-/// ([`crate::context::RunContext::trap_number`]). One code follows for each of [`KINDS`], and one
+/// ([`crate::context::Context::trap_number`]). One code follows for each of [`KINDS`], and one
 /// for `userN`.
 const FIRST_WITH_OPERAND: u8 = 16;
 /// An access to linear memory is out of bounds.
