@@ -152,7 +152,10 @@ fn finish<'f>(
 fn alike(continued: &Outcome, fired: &End) -> bool {
     match (continued, fired) {
         (Outcome::Returned(a), End::Returned(b) | End::Whole(Outcome::Returned(b))) => a == b,
-        (Outcome::Trapped { kind: a, .. }, End::Whole(Outcome::Trapped { kind: b, .. })) => a == b,
+        (
+            Outcome::Trapped { kind: a, operand: x, .. },
+            End::Whole(Outcome::Trapped { kind: b, operand: y, .. }),
+        ) => (a, x) == (b, y),
         (
             Outcome::Left { point: a, values: x, .. },
             End::Whole(Outcome::Left { point: b, values: y, .. }),
@@ -373,7 +376,7 @@ fn armed_versions_run_as_the_plain_ones() {
                 .expect("it instantiates");
             let outcome = machine.invoke(start, args, &mut host(), &mut NoObserver);
             let shown = match &outcome {
-                Outcome::Trapped { kind, .. } => format!("trap {kind}"),
+                Outcome::Trapped { kind, operand, .. } => format!("trap {kind} {operand:?}"),
                 other => other.to_string(),
             };
             (shown, machine.memory_digest(), machine.trace().digest(), machine.trace().count())

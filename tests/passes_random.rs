@@ -30,7 +30,7 @@ fn observe(module: &Module, arguments: &[Vec<u64>]) -> Vec<Observed> {
         let func = module.lookup(MAIN).expect("a generated module has a main function");
         let outcome = match machine.invoke(func, args, &mut NoHost, &mut NoObserver) {
             // The site of a trap may differ, since passes merge equal operations.
-            Outcome::Trapped { kind, .. } => format!("trapped: {kind}"),
+            Outcome::Trapped { kind, operand, .. } => format!("trapped: {kind} {operand:?}"),
             outcome => outcome.to_string(),
         };
         Observed {

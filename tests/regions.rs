@@ -281,9 +281,10 @@ fn random_programs_run_their_loops_as_regions() {
             let expected = machine.invoke(program.main, args, &mut NoHost, &mut NoObserver);
             let found = vm.invoke(program.main, args, &mut NoHost).expect("it runs");
             match (&expected, &found) {
-                (Outcome::Trapped { kind: a, .. }, Outcome::Trapped { kind: b, .. }) => {
-                    assert_eq!(a, b, "seed {seed}, {args:?}");
-                }
+                (
+                    Outcome::Trapped { kind: a, operand: x, .. },
+                    Outcome::Trapped { kind: b, operand: y, .. },
+                ) => assert_eq!((a, x), (b, y), "seed {seed}, {args:?}"),
                 _ => assert_eq!(expected, found, "seed {seed}, {args:?}"),
             }
             assert!(vm.machine().same_memory(&machine), "seed {seed}, {args:?}");

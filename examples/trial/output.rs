@@ -102,7 +102,8 @@ pub(crate) fn finish(
 /// The end of a run, without its place.
 pub(crate) fn shown(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Trapped { kind, .. } => format!("trap: {kind}"),
+        Outcome::Trapped { kind, operand: None, .. } => format!("trap: {kind}"),
+        Outcome::Trapped { kind, operand: Some(bits), .. } => format!("trap: {kind} with {bits}"),
         other => other.to_string(),
     }
 }

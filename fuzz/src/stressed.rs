@@ -110,7 +110,7 @@ struct ComparedEnd {
 impl ComparedEnd {
     fn of(machine: &Machine, outcome: &Outcome) -> ComparedEnd {
         let how = match outcome {
-            Outcome::Trapped { kind, .. } => format!("trap {kind}"),
+            Outcome::Trapped { kind, operand, .. } => format!("trap {kind} {operand:?}"),
             Outcome::Left { point, values, .. } => format!("left at {point} with {values:?}"),
             outcome => outcome.to_string(),
         };

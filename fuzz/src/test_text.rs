@@ -78,7 +78,10 @@ fn run_line(case: &Case, module: &Module, args: &[u64]) -> Option<String> {
                 format!("{call} == ({results})")
             })
         }
-        Outcome::Trapped { kind, .. } => Some(format!("{call} traps {kind}")),
+        Outcome::Trapped { kind, operand: None, .. } => Some(format!("{call} traps {kind}")),
+        Outcome::Trapped { kind, operand: Some(bits), .. } => {
+            Some(format!("{call} traps {kind} with {bits}"))
+        }
         _ => None,
     }
 }

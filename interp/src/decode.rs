@@ -314,7 +314,13 @@ impl<'a> ExactDecoder<'a> {
             }
             (_, Imm::Trap(kind)) => {
                 self.code.traps.push(kind);
-                ExactOp::new(ExactOpCode::Trap, narrow(self.code.traps.len() - 1), 0, 0)
+                let at = narrow(self.code.traps.len() - 1);
+                match data.args.first() {
+                    None => ExactOp::new(ExactOpCode::Trap, at, 0, 0),
+                    Some(operand) => {
+                        ExactOp::new(ExactOpCode::TrapWith, at, self.slot(*operand), 0)
+                    }
+                }
             }
             (opcode, imm) => panic!("interp: {} has the wrong immediate {imm:?}", opcode.name()),
         }

@@ -228,9 +228,13 @@ impl Machine {
         self.abandon();
         let digest = observed_digest(&self.memories, &self.globals);
         match end {
-            EarlyEnd::Trap(kind) | EarlyEnd::Host(HostError::Trap(kind)) => {
-                self.trace.trap(kind, digest);
-                Outcome::Trapped { kind, site }
+            EarlyEnd::Trap { kind, operand } => {
+                self.trace.trap(kind, operand, digest);
+                Outcome::Trapped { kind, operand, site }
+            }
+            EarlyEnd::Host(HostError::Trap(kind)) => {
+                self.trace.trap(kind, None, digest);
+                Outcome::Trapped { kind, operand: None, site }
             }
             EarlyEnd::Host(HostError::Exit(status)) => {
                 self.trace.exit(status, digest);

@@ -34,6 +34,8 @@ pub(super) enum LoopStop {
     /// The run called an external function.
     Called(Func, Vec<u64>),
     Trap(TrapKind),
+    /// A `trap` with an operand, whose bits these are.
+    TrapWith(TrapKind, u64),
     Left(OsrPoint, Vec<u64>),
     /// An assumption failed. Its instruction has not executed, and took no fuel.
     Failed(u32),
@@ -517,6 +519,10 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                         set!(op.a, assumption.bits)
                     }
                     ExactOpCode::Trap => break 'run LoopStop::Trap(code.traps[op.a as usize]),
+                    ExactOpCode::TrapWith => {
+                        let kind = code.traps[op.a as usize];
+                        break 'run LoopStop::TrapWith(kind, get!(op.b));
+                    }
                     ExactOpCode::Leave => {
                         let slots = code.pool[op.b as usize..][..op.c as usize].iter();
                         let values = slots.map(|slot| get!(*slot));

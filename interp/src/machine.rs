@@ -269,7 +269,7 @@ impl Machine {
     pub(super) fn host_outcome(&self, error: HostError, site: Site) -> Outcome {
         match error {
             HostError::Exit(status) => Outcome::Exited(status),
-            HostError::Trap(kind) => Outcome::Trapped { kind, site },
+            HostError::Trap(kind) => Outcome::Trapped { kind, operand: None, site },
             HostError::Failed(error) => Outcome::HostFailed { error, site },
         }
     }

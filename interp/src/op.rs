@@ -194,6 +194,8 @@ macro_rules! define_codes {
             Assume,
             /// Traps; `a` is the index of the trap kind.
             Trap,
+            /// Traps with the operand in slot `b`; `a` is the index of the trap kind.
+            TrapWith,
             /// Ends the run at OSR point `a` with the values of the `c` slots at pool `b`.
             Leave,
         }

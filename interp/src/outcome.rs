@@ -32,7 +32,13 @@ impl fmt::Display for Site {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EarlyEnd {
     /// An instruction traps.
-    Trap(TrapKind),
+    Trap {
+        /// The kind of trap.
+        kind: TrapKind,
+        /// The bits of the operand of the instruction `trap`, if it has one; bits outside the type
+        /// of the operand are 0.
+        operand: Option<u64>,
+    },
     /// A call of an imported function ends the run.
     Host(HostError),
     /// No fuel is left for the next instruction.
@@ -54,6 +60,9 @@ pub enum Outcome {
     Trapped {
         /// The kind of trap.
         kind: TrapKind,
+        /// The bits of the operand of the instruction `trap`, if it has one: the address or the
+        /// value that a front end reports. Bits outside the type of the operand are 0.
+        operand: Option<u64>,
         /// The place of the trap.
         site: Site,
     },
@@ -113,6 +122,14 @@ impl Outcome {
         }
     }
 
+    /// The operand of the trap, if the run trapped at an instruction `trap` with an operand.
+    pub fn trap_operand(&self) -> Option<u64> {
+        match self {
+            Outcome::Trapped { operand, .. } => *operand,
+            _ => None,
+        }
+    }
+
     /// The kind of trap, if the run trapped.
     pub fn trap(&self) -> Option<TrapKind> {
         match self {
@@ -130,7 +147,10 @@ impl fmt::Display for Outcome {
                 f.write_str("returned")?;
                 values.iter().try_for_each(|v| write!(f, " {v}"))
             }
-            Outcome::Trapped { kind, site } => write!(f, "trap {kind} {site}"),
+            Outcome::Trapped { kind, operand: None, site } => write!(f, "trap {kind} {site}"),
+            Outcome::Trapped { kind, operand: Some(bits), site } => {
+                write!(f, "trap {kind} with {bits} {site}")
+            }
             Outcome::Left { point, values, site } => {
                 write!(f, "left at {point} {site} with")?;
                 values.iter().try_for_each(|v| write!(f, " {v}"))

@@ -224,7 +224,8 @@ fn conclude(machine: &mut Machine, stop: LoopStop) -> Outcome {
     // The site comes first, because `end_early` drops the activation.
     let site = top_site(machine);
     let end = match stop {
-        LoopStop::Trap(kind) => EarlyEnd::Trap(kind),
+        LoopStop::Trap(kind) => EarlyEnd::Trap { kind, operand: None },
+        LoopStop::TrapWith(kind, operand) => EarlyEnd::Trap { kind, operand: Some(operand) },
         LoopStop::Left(point, values) => EarlyEnd::Left(point, values),
         LoopStop::Host(error) => EarlyEnd::Host(error),
         LoopStop::StackOverflow => EarlyEnd::StackOverflow,

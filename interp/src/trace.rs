@@ -46,8 +46,8 @@ pub enum Effect {
         /// The previous size in entries, or -1.
         result: u32,
     },
-    /// The program trapped.
-    Trap(TrapKind),
+    /// The program trapped, perhaps with an operand.
+    Trap(TrapKind, Option<u64>),
     /// The program exited through the host.
     Exit(i32),
 }
@@ -140,7 +140,7 @@ impl Trace {
         self.keep(memory, || Effect::GrowTable { table, entry, by, result });
     }
 
-    pub(super) fn trap(&mut self, kind: TrapKind, memory: u64) {
+    pub(super) fn trap(&mut self, kind: TrapKind, operand: Option<u64>, memory: u64) {
         let number = match kind {
             TrapKind::Unreachable => 0,
             TrapKind::DivisionByZero => 1,
@@ -152,8 +152,8 @@ impl Trace {
             TrapKind::SignatureMismatch => 7,
             TrapKind::User(number) => 8 + u64::from(number),
         };
-        self.fold_outer(&[4, number], &[], memory);
-        self.keep(memory, || Effect::Trap(kind));
+        self.fold_outer(&[4, number], operand.as_slice(), memory);
+        self.keep(memory, || Effect::Trap(kind, operand));
     }
 
     pub(super) fn exit(&mut self, status: i32, memory: u64) {

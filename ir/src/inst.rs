@@ -233,6 +233,11 @@ impl InstSpec {
         InstSpec { result_types: results.into(), ..spec }
     }
 
+    /// A trap. The outcome of the run reports the operand, an `i32` or an `i64`.
+    pub fn trap(kind: TrapKind, operand: Option<Value>) -> InstSpec {
+        InstSpec::new(Opcode::Trap, Type::I32, Imm::Trap(kind), operand.as_slice())
+    }
+
     /// A terminator.
     pub fn terminator(opcode: Opcode, args: &[Value], targets: Vec<Target>) -> InstSpec {
         InstSpec { targets, ..InstSpec::new(opcode, Type::I32, Imm::None, args) }

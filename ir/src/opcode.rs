@@ -163,7 +163,7 @@ pub enum Shape {
     Switch,
     /// The operands have the function's result types; no target.
     Return,
-    /// No operands, no target; the immediate holds the trap kind.
+    /// At most one operand, `i32` or `i64`, no target; the immediate holds the trap kind.
     Trap,
     /// Any operands, no target; the immediate holds the OSR point.
     OsrExit,
@@ -448,7 +448,7 @@ opcodes! {
     Switch "switch" Shape::Switch, TERM;
     /// Returns from the function.
     Return "return" Shape::Return, TERM;
-    /// Ends the program with a trap.
+    /// Ends the program with a trap, which reports the operand.
     Trap "trap" Shape::Trap, TERM_TRAP;
     /// Leaves the version at the point with these values; without an engine to continue it, the run
     /// ends.

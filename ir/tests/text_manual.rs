@@ -61,7 +61,7 @@ fn type_rule(shape: Shape) -> (&'static str, &'static str) {
         Shape::BrIf => ("(S), S an integer", "%c, target, target"),
         Shape::Switch => ("(i32)", "%i, [target, ...], default target"),
         Shape::Return => ("the function's results", "%a, ..."),
-        Shape::Trap => ("()", "kind"),
+        Shape::Trap => ("() or (S), S i32 or i64", "kind, %a"),
         Shape::OsrTest => ("() -> i32", "point"),
         Shape::OsrExit => ("any", "point(%a, ...)"),
         Shape::Assume => ("(T, ..) -> T", "%a, literal, reason, ..."),

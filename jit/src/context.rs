@@ -115,7 +115,8 @@ pub(crate) struct Context {
     pub(crate) signatures: Cell<*const u32>,
     /// The number of functions. Code may have been compiled when the module had fewer.
     pub(crate) functions: Cell<u64>,
-    /// The number of the OSR point at which a run ends, or of an assumption that has failed.
+    /// The number of the OSR point at which a run ends, or of an assumption that has failed; or the
+    /// bits of the operand of a trap.
     pub(crate) trap_number: Cell<u64>,
     /// The return address of the innermost call in a cold block that has not returned
     /// ([`crate::stubs::Stub::Cold`]): the place of a host function that the stub called. 0 without

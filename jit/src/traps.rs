@@ -23,6 +23,10 @@ pub(crate) const HELPER: TrapCode = TrapCode::unwrap_user(8);
 pub(crate) const LEFT: TrapCode = TrapCode::unwrap_user(9);
 /// An assumption in the text of the program fails and has no exit. The context holds its reason.
 pub(crate) const FAILED: TrapCode = TrapCode::unwrap_user(10);
+/// The first code of the traps with an operand, which the context holds
+/// ([`crate::context::Context::trap_number`]). One code follows for each of [`KINDS`], and one
+/// for `userN`.
+const FIRST_WITH_OPERAND: u8 = 16;
 /// An access to linear memory is out of bounds.
 pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
 
@@ -31,6 +35,8 @@ pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
 pub(crate) enum Cause {
     /// The program traps.
     Trap(TrapKind),
+    /// The program traps with an operand.
+    TrapWith(TrapKind),
     /// The stack is used up.
     Stack,
     /// The fuel is used up.
@@ -44,6 +50,18 @@ pub(crate) enum Cause {
     /// An assumption in the text of the program fails.
     Failed,
 }
+
+/// The kinds of traps but those of the embedder, in the order of their codes with an operand.
+const KINDS: [TrapKind; 8] = [
+    TrapKind::Unreachable,
+    TrapKind::DivisionByZero,
+    TrapKind::IntegerOverflow,
+    TrapKind::InvalidConversion,
+    TrapKind::MemoryOutOfBounds,
+    TrapKind::TableOutOfBounds,
+    TrapKind::NullFunction,
+    TrapKind::SignatureMismatch,
+];
 
 /// The trap code for a kind of trap.
 pub(crate) fn code(kind: TrapKind) -> TrapCode {
@@ -60,25 +78,24 @@ pub(crate) fn code(kind: TrapKind) -> TrapCode {
     }
 }
 
+/// The trap code for a kind of trap whose operand the context holds.
+pub(crate) fn code_with_operand(kind: TrapKind) -> TrapCode {
+    let index = KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len());
+    TrapCode::unwrap_user(FIRST_WITH_OPERAND + index as u8)
+}
+
 /// The meaning of a trap code. `user` is the number of a `userN` trap. Returns `None` for a code
 /// that the lowering never emits.
 pub(crate) fn cause(number: u8, user: u32) -> Option<Cause> {
-    const KINDS: [TrapKind; 8] = [
-        TrapKind::Unreachable,
-        TrapKind::DivisionByZero,
-        TrapKind::IntegerOverflow,
-        TrapKind::InvalidConversion,
-        TrapKind::MemoryOutOfBounds,
-        TrapKind::TableOutOfBounds,
-        TrapKind::NullFunction,
-        TrapKind::SignatureMismatch,
-    ];
+    let kinds = || KINDS.into_iter().chain([TrapKind::User(user)]);
     let is = |code: TrapCode| code.as_raw().get() == number;
-    if let Some(kind) = KINDS.into_iter().find(|kind| is(code(*kind))) {
+    if let Some(kind) = kinds().find(|kind| is(code(*kind))) {
         return Some(Cause::Trap(kind));
     }
+    if let Some(kind) = kinds().find(|kind| is(code_with_operand(*kind))) {
+        return Some(Cause::TrapWith(kind));
+    }
     let others = [
-        (USER, Cause::Trap(TrapKind::User(user))),
         (TrapCode::STACK_OVERFLOW, Cause::Stack),
         (FUEL, Cause::Fuel),
         (INTERRUPT, Cause::Interrupt),

@@ -5,7 +5,7 @@ use osier::check::Checked;
 use osier::interp::{
     HostError, Limits, Machine, NoHost, NoObserver as Unobserved, Options, Outcome,
 };
-use osier::ir::{FunctionBuilder, Imm, InstSpec, Opcode, Target, TrapKind, Type};
+use osier::ir::{FunctionBuilder, Opcode, Target, TrapKind, Type};
 use osier::jit::{
     Action, CallbackEnd, Condition, Config, DeoptFrame, Embedder, Interruption, PointSpec,
     RunError, Slot, Tier, Tiering, Vm,
@@ -327,9 +327,7 @@ fn a_trap_before_the_first_instruction_has_its_place() {
     let good = builder.create_block();
     // The first instruction of the function, and thus before the entry's.
     builder.switch_to(bad);
-    let mut trap = InstSpec::terminator(Opcode::Trap, &[], vec![]);
-    trap.imm = Imm::Trap(TrapKind::User(7));
-    builder.insert(trap);
+    builder.trap(TrapKind::User(7));
     builder.switch_to(entry);
     builder.br_if(x, Target::new(bad, &[]), Target::new(good, &[]));
     builder.switch_to(good);

@@ -2,13 +2,14 @@
 
 use super::support::{Pair, SUM, engine, head, module, states, sum, vm};
 use osier::interp::Outcome;
-use osier::ir::{Func, Point, Value};
+use osier::ir::{FrameState, FrameStates, Func, Inst, Opcode, Point, Value};
 use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Config, Continuation, DeoptFrame, Embedder, Entered,
     HotLoop, RunError, Slot, Tier, Tiering, Vm,
 };
 use osier::passes::Pipeline;
 use osier::tiers::Tiered;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An interpreter of [`SUM`] that requests native code at each visit of the loop header.
@@ -216,4 +217,105 @@ fn a_loop_is_entered_within_a_call_of_the_embedder() {
     assert_eq!(ended, Ok(Outcome::Returned(vec![sum(50, 3) + 1])));
     let up = machine.transitions();
     assert_eq!(up.iter().filter(|made| made.func == sums).count(), 1, "{up:?}");
+}
+
+/// The loop loads a word in each round; optimized, it uses the word that was loaded before it. The
+/// base no longer reads this value in the loop.
+const LOADED: &str = "
+memory @m 1
+data @m 8 \"\\07\"
+func @f(%p: i32, %n: i64) -> i64 {
+entry:
+  %zero = const.i64 0
+  %first = load.i64 @m[%p]
+  jump head(%zero, %first)
+head(%i: i64, %acc: i64):
+  %more = slt.i64 %i, %n
+  br_if %more, body, out
+body:
+  %again = load.i64 @m[%p]
+  %next = add.i64 %acc, %again
+  %one = const.i64 1
+  %up = add.i64 %i, %one
+  jump head(%up, %next)
+out:
+  return %acc
+}
+";
+
+/// The registers of an interpreter at the third visit of the loop of [`LOADED`], up to ten rounds.
+struct Registers {
+    place: HotLoop,
+    contents: Vec<(Value, u64)>,
+    /// The value of `%first`.
+    dead: Value,
+}
+
+impl Registers {
+    fn of(pair: &Pair) -> Registers {
+        let (f, at) = (&pair.base, head(&pair.base));
+        let params = f.block_params(f.inst_block(at.inst()));
+        let loads = |inst: &Inst| f.inst(*inst).opcode == Opcode::Load;
+        let first = f.block_insts(f.entry()).find(loads).expect("it loads");
+        let dead = f.inst(first).results[0];
+        let live = [f.arguments()[0], f.arguments()[1], params[0], params[1]];
+        let contents = live.into_iter().chain([dead]).zip([8, 10, 2, 21, 7]).collect();
+        Registers { place: HotLoop { func: pair.func, at }, contents, dead }
+    }
+
+    fn value(&self, value: Value) -> Option<u64> {
+        self.contents.iter().find(|(named, _)| *named == value).map(|(_, bits)| *bits)
+    }
+
+    /// A frame state at the loop that names all registers.
+    fn states(&self) -> FrameStates {
+        let slots: Vec<(u32, Value)> =
+            (0..).zip(self.contents.iter().map(|(value, _)| *value)).collect();
+        let mut states = FrameStates::new();
+        states.set(self.place.at, FrameState::of_values(0, 0, slots));
+        states
+    }
+}
+
+/// An interpreter that names the value enters, and one that has only live values does not.
+#[test]
+fn a_loop_is_entered_with_a_dead_value_that_the_embedder_names() {
+    let pair = Pair::new(LOADED);
+    let registers = Registers::of(&pair);
+    let mut host =
+        Loops { place: registers.place, named: [registers.dead; 4], asked: 0, resumed: vec![] };
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default())));
+    let live = |value| registers.value(value).filter(|_| value != registers.dead);
+    let ended = machine.enter(registers.place, &live, &mut host);
+    assert_eq!(ended, Ok(Entered::NotYet));
+    let all = |value| registers.value(value);
+    for _ in 0..2 {
+        let ended = machine.enter(registers.place, &all, &mut host);
+        assert_eq!(ended, Ok(Entered::Ended(Outcome::Returned(vec![77]))));
+    }
+    assert_eq!(machine.transitions().len(), 1);
+    // There is code now, and the interpreter without the value still stays.
+    let ended = machine.enter(registers.place, &live, &mut host);
+    assert_eq!(ended, Ok(Entered::NotYet));
+}
+
+/// In the background nobody can be asked for values: the frame state at the loop names them.
+#[test]
+fn code_made_beside_the_run_takes_dead_values_that_frame_states_name() {
+    let pair = Pair::new(LOADED);
+    let registers = Registers::of(&pair);
+    let mut host =
+        Loops { place: registers.place, named: [registers.dead; 4], asked: 0, resumed: vec![] };
+    let states = BTreeMap::from([(pair.func, Arc::new(registers.states()))]);
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    let policy = Tiered::new(1, Pipeline::default()).handing(states).in_background();
+    machine.set_tiering(Box::new(policy));
+    let all = |value| registers.value(value);
+    let is_entered = (0..100_000).any(|_| {
+        std::thread::yield_now();
+        let ended = machine.enter(registers.place, &all, &mut host).expect("it goes on or not");
+        ended == Entered::Ended(Outcome::Returned(vec![77]))
+    });
+    assert!(is_entered, "no code");
 }

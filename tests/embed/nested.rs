@@ -311,7 +311,7 @@ fn a_cold_call_below_the_embedder_moves_no_site() {
         let mut vm = with_code(&module, &engine, natively);
         for _ in 0..2 {
             match vm.run(main, &[3], &mut Traps(aside)) {
-                Ok(Outcome::Trapped { kind: TrapKind::User(5), site }) => {
+                Ok(Outcome::Trapped { kind: TrapKind::User(5), site, .. }) => {
                     assert_eq!((site.func, site.inst), (main, call), "{natively:?}");
                 }
                 other => panic!("{other:?}"),

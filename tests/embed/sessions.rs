@@ -190,7 +190,8 @@ fn a_session_continues_after_each_end() {
             assert_eq!(site.func, down.func());
             well(session);
             let ended = *session.call(&asks, (0,)).expect_err("the embedder traps");
-            let SessionEnd::Outcome(Outcome::Trapped { kind: TrapKind::Unreachable, site }) = ended
+            let SessionEnd::Outcome(Outcome::Trapped { kind: TrapKind::Unreachable, site, .. }) =
+                ended
             else {
                 panic!("{ended}")
             };

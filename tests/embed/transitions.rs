@@ -1,6 +1,7 @@
 //! Transitions: every condition, and any number of transitions in constant stack space.
 
 use super::support::{Pair, SUM, engine, head, invoke, sum, vm};
+use osier::check::Checked;
 use osier::interp::Outcome;
 use osier::jit::{
     Action, Condition, Config, Continuation, Exits, LinkError, Onward, OpenPoint, RunError, Tier,
@@ -200,4 +201,19 @@ fn always_leaves_at_the_first_visit() {
     vm.install(&slow, vec![pair.leading(&engine, true, &fast)]).expect("it fits");
     assert_eq!(invoke(&mut vm, pair.func, &[10, 7]), returned(sum(10, 7)));
     assert_eq!(vm.transitions().iter().map(|made| made.count).sum::<u64>(), 1);
+}
+
+/// A mapping has an entry at most points. The machine keeps those that a version can take.
+#[test]
+fn a_machine_keeps_the_entries_at_the_points_of_a_version() {
+    let (pair, engine) = (Pair::new(SUM), engine(Config::default()));
+    let mut vm = vm(&engine, &pair.module);
+    let fast = pair.at_head(&engine, true, Condition::Countdown(4));
+    let whole = Arc::new(Checked::clone(&pair.backward));
+    assert!(whole.len() > fast.points().len());
+    let left = Arc::downgrade(&whole);
+    vm.install(&fast, vec![Action::Interpret(whole)]).expect("it fits");
+    assert!(left.upgrade().is_none(), "the machine keeps {} entries", pair.backward.len());
+    assert_eq!(invoke(&mut vm, pair.func, &[100, 7]), Ok(Outcome::Returned(vec![sum(100, 7)])));
+    assert_eq!(vm.transitions().len(), 1);
 }

@@ -45,7 +45,7 @@ fn end(machine: &mut Machine, func: Func, args: &[u64]) -> Option<(String, u64)>
     let outcome = machine.invoke(func, args, &mut NoHost, &mut NoObserver);
     let text = match &outcome {
         Outcome::Returned(values) => format!("{values:x?}"),
-        Outcome::Trapped { kind, .. } => kind.to_string(),
+        Outcome::Trapped { kind, operand, .. } => format!("{kind} {operand:?}"),
         // An inlined run takes other fuel.
         Outcome::OutOfFuel(_) | Outcome::StackOverflow(_) => return None,
         other => other.to_string(),

@@ -28,7 +28,8 @@ pub(crate) struct Call {
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Expected {
     Returns(Vec<u64>),
-    Traps(TrapKind),
+    /// A trap of this kind, with the bits of its operand.
+    Traps(TrapKind, Option<u64>),
     Leaves(u32, Vec<u64>),
     /// An assumption fails, for this reason.
     Fails(u32),
@@ -55,8 +56,9 @@ pub(crate) fn resolve(module: &Module, run: &RunLine) -> Result<Call, String> {
         Ending::Returns(results) => {
             Expected::Returns(bits(results, &signature.results).map_err(at)?)
         }
-        Ending::Traps(kind) => Expected::Traps(
+        Ending::Traps(kind, operand) => Expected::Traps(
             TrapKind::from_name(kind).ok_or_else(|| at(format!("there is no trap `{kind}`")))?,
+            *operand,
         ),
         Ending::Leaves(point, values) => Expected::Leaves(*point, values.clone()),
         Ending::Fails(reason) => Expected::Fails(*reason),
@@ -107,7 +109,7 @@ fn observe_both(module: &Module, call: &Call, twins: &mut Twins<'_>) -> Result<S
     let outcome = twins.call(call.func, &call.args, [&mut host, &mut native])?;
     let ending = match outcome {
         Outcome::Returned(results) => Expected::Returns(results),
-        Outcome::Trapped { kind, .. } => Expected::Traps(kind),
+        Outcome::Trapped { kind, operand, .. } => Expected::Traps(kind, operand),
         Outcome::Left { point, values, .. } => Expected::Leaves(point.as_u32(), values),
         Outcome::Failed { reason, .. } => Expected::Fails(reason),
         other => return Err(other.to_string()),

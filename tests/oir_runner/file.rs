@@ -48,8 +48,8 @@ impl BlockKind {
 pub(crate) enum Ending {
     /// With these literals.
     Returns(Vec<String>),
-    /// With a trap of this kind.
-    Traps(String),
+    /// With a trap of this kind, and an operand of these bits.
+    Traps(String, Option<u64>),
     /// By an exit at the OSR point with this number, with values of these bits.
     Leaves(u32, Vec<u64>),
     /// By an assumption that fails for this reason.
@@ -321,7 +321,7 @@ pub(crate) const ACTIONS: &[&str] = &[
 ];
 
 /// Reads `@f(3, 4) == 12`, `@f() == ()`, `@f(1) == (2, 3)`, `@f(1) traps division_by_zero`,
-/// `@f(1) leaves 0 (2, 3)` or `@f(1) fails 7`.
+/// `@f(1) traps user3 with 5`, `@f(1) leaves 0 (2, 3)` or `@f(1) fails 7`.
 fn run_line(line: usize, text: &str) -> Option<RunLine> {
     let (function, rest) = text.strip_prefix('@')?.split_once('(')?;
     let (args, rest) = rest.split_once(')')?;
@@ -331,7 +331,10 @@ fn run_line(line: usize, text: &str) -> Option<RunLine> {
         "==" => {
             Ending::Returns(literals(what.trim().trim_start_matches('(').trim_end_matches(')')))
         }
-        "traps" => Ending::Traps(what.trim().to_owned()),
+        "traps" => match what.trim().split_once(" with ") {
+            Some((kind, bits)) => Ending::Traps(kind.to_owned(), Some(bits.parse().ok()?)),
+            None => Ending::Traps(what.trim().to_owned(), None),
+        },
         "leaves" => {
             let (point, values) = what.trim().strip_suffix(')')?.split_once('(')?;
             let values =

@@ -131,7 +131,13 @@ const BROKEN: &[Broken] = &[
         rule: "trap_that_does_not_happen",
         head: ";; p\n;@ run: @f(1) traps unreachable",
         tail: "",
-        message: "expected Traps(Unreachable)",
+        message: "expected Traps(Unreachable, None)",
+    },
+    Broken {
+        rule: "operand_that_the_trap_lacks",
+        head: ";; p\n;@ run: @f(1) traps unreachable with 1",
+        tail: "",
+        message: "expected Traps(Unreachable, Some(1))",
     },
     Broken {
         rule: "unknown_trap",

@@ -32,7 +32,7 @@ fn machine_with(program: &Program, options: Options) -> Machine {
 pub(crate) fn end(machine: &Machine, outcome: &Outcome) -> (String, u64, u64) {
     let how = match outcome {
         Outcome::Returned(values) => format!("{values:x?}"),
-        Outcome::Trapped { kind, .. } => kind.to_string(),
+        Outcome::Trapped { kind, operand, .. } => format!("{kind} {operand:?}"),
         other => other.to_string(),
     };
     (how, machine.memory_digest(), machine.trace().digest())

@@ -11,7 +11,7 @@ use derive::driver::{
     self, Derived, Recipe, Retry, Secured, Step, Vigilance, derive, derive_proved_at, prove_at,
 };
 use ir::edit::ActionLog;
-use ir::{Func, Function, Module, Point};
+use ir::{Func, Function, Module, Point, Value};
 use jit::{Continuation, Engine, HotLoop, RunError, Version};
 use osr::{Level, VersionPair};
 use passes::Pipeline;
@@ -181,7 +181,8 @@ impl<O: Observer> Compiler<O> {
         Compiler { pipeline, observer, versions, continuations, lone }
     }
 
-    /// Makes the code of a goal, once. `None` if the function has no body.
+    /// Makes the code of a goal, once. `None` if the function has no body. `gives` tells whether
+    /// the run gives values of the base that are dead at the loop of the goal.
     ///
     /// # Errors
     /// If code cannot be compiled.
@@ -190,6 +191,7 @@ impl<O: Observer> Compiler<O> {
         engine: &Engine,
         module: &Arc<Module>,
         TierGoal { tier, goal }: TierGoal,
+        gives: &dyn Fn(&[Value]) -> bool,
     ) -> Result<Option<Made>, RunError> {
         let Some(base) = module.body(goal.func()) else { return Ok(None) };
         let place = Place { engine, module, func: goal.func(), base, tier };
@@ -202,7 +204,7 @@ impl<O: Observer> Compiler<O> {
             (CodeTier::Base, Goal::Loop(_, at)) => self.enter_base(place, at)?,
             (CodeTier::Optimized, Goal::Loop(_, at)) => {
                 self.compile(place)?;
-                self.enter(place, at)?
+                self.enter(place, at, gives)?
             }
         };
         Ok(Some(Made { version: self.versions[&place.key()].version.clone(), entry }))
@@ -285,6 +287,7 @@ impl<O: Observer> Compiler<O> {
         &mut self,
         place: Place<'_>,
         at: Point,
+        gives: &dyn Fn(&[Value]) -> bool,
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         let of_tier = self.versions.get_mut(&place.key()).expect("the function is optimized");
         let Place { module, base, .. } = place;
@@ -293,9 +296,10 @@ impl<O: Observer> Compiler<O> {
             entries = won;
         }
         let Some(entry) = entries.checked_entry(at) else { return Ok(None) };
-        // The fast loop of the interpreter has no dead values to keep, and native code of the base
-        // reads no dead values.
-        if !entry.entry().kept.is_empty() {
+        // The fast loop of the interpreter has no dead values. An interpreter of the embedder's own
+        // has those that it names (`a_loop_is_entered_with_a_dead_value_that_the_embedder_names`).
+        let kept = &entry.entry().kept;
+        if !kept.is_empty() && !gives(kept) {
             return Ok(None);
         }
         let version = self.compile(place)?;

@@ -86,6 +86,11 @@ impl Speculations {
         self.source = Some(source);
     }
 
+    /// The frame states of the embedder's interpreter.
+    pub(super) fn states(&self) -> HandedStates {
+        Arc::clone(&self.states)
+    }
+
     /// Lets failed assumptions of these functions lead to the embedder's interpreter.
     pub(super) fn hand(&mut self, states: HandedStates) {
         self.states = states;

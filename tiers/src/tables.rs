@@ -392,7 +392,7 @@ impl LandingExit<'_> {
             known.insert(value, bits);
         };
         entry.run(read, |_, value, bits| note(value, bits)).ok()?;
-        let back = self.back.handing(point, at.version.function(), &[]);
+        let back = self.back.only_at(&[point]);
         Some(Landed { back, of: self.of, target: entry.target, row: self.row, known })
     }
 

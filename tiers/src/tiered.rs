@@ -1,5 +1,6 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
+mod entering;
 mod rows;
 
 use super::compiler::{CodeTier, Compiler, Goal, Made};
@@ -11,7 +12,7 @@ use super::tables::{LandingTables, TableUse, is_out_of_memory};
 use super::worker::{TierGoal, Worker, wanted};
 use super::{NoObserver, Observer, SharedObserver};
 use derive::speculate::{Assumption, Pins, SuggestOptions};
-use ir::{FrameStates, Func, Inst};
+use ir::{FrameStates, Func, Inst, Module, Value};
 use jit::{
     CallsFrom, Continuation, CountedPlace, FailedPoint, HotLoop, Onward, RunError, Tier, Tiering,
     Version, Wake,
@@ -212,7 +213,8 @@ impl<O: Observer> Tiered<O> {
     /// Lets failed assumptions of these functions lead to an interpreter of the embedder's own
     /// ([`jit::Embedder::resume`]), at these frame states of their bases, instead of Osier's
     /// interpreter. States that do not fit a function make it assume nothing
-    /// ([`Observer::refused`]).
+    /// ([`Observer::refused`]). With [`Tiered::in_background`], call this before: the thread makes
+    /// entries that take dead values where the state at the loop names them.
     pub fn handing(mut self, states: BTreeMap<Func, Arc<FrameStates>>) -> Tiered<O> {
         self.speculations.hand(Arc::new(states));
         self
@@ -258,6 +260,7 @@ impl<O: Observer> Tiered<O> {
         self.collect(tier)?;
         let key = TierGoal { tier: self.first_tier(), goal };
         if let Some(known) = self.known(tier, goal) {
+            let known = Self::given(tier, goal, known);
             if known.is_some() {
                 self.enter(goal);
             }
@@ -274,7 +277,8 @@ impl<O: Observer> Tiered<O> {
         if self.order(tier, key, visits) {
             return Ok(None);
         }
-        let entry = self.make_here(tier, key, visits)?;
+        let made = self.make_here(tier, key, visits)?;
+        let entry = Self::given(tier, goal, made);
         if entry.is_some() {
             self.enter(goal);
         }
@@ -359,7 +363,8 @@ impl<O: Observer> Tiered<O> {
         self.tell(TierEvent::Asked(wanted(key), visits));
         self.tell(TierEvent::Begun(wanted(key)));
         let Workplace::Here(compiler) = &mut self.workplace else { return Ok(None) };
-        let made = compiler.make(tier.engine(), &module, key);
+        let gives = |values: &[Value]| tier.gives(key.goal.func(), values);
+        let made = compiler.make(tier.engine(), &module, key, &gives);
         let made = self.within_room(key, made)?;
         let is_entry = made.as_ref().is_some_and(|made| made.entry.is_some());
         self.tell(TierEvent::Made { wanted: wanted(key), is_entry });
@@ -505,7 +510,11 @@ impl<O: Observer + Send + 'static> Tiered<O> {
             return self;
         }
         let mut compiler = Compiler::new(self.pipeline.clone(), self.observer.clone());
-        let make = move |engine: &_, module: &_, key| compiler.make(engine, module, key);
+        let states = self.speculations.states();
+        let make = move |engine: &_, module: &Arc<Module>, key: TierGoal| {
+            let gives = |values: &[Value]| entering::names(&states, module, key.goal, values);
+            compiler.make(engine, module, key, &gives)
+        };
         let worker = Worker::new(Box::new(make), self.listener.clone());
         Tiered { workplace: Workplace::Beside(worker), ..self }
     }

@@ -32,9 +32,10 @@ impl EffectScope {
 pub(crate) fn ended_alike(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Returned(a), Outcome::Returned(b)) => a == b,
-        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
-            (a, x.func) == (b, y.func)
-        }
+        (
+            Outcome::Trapped { kind: a, operand: v, site: x },
+            Outcome::Trapped { kind: b, operand: w, site: y },
+        ) => (a, v, x.func) == (b, w, y.func),
         (Outcome::Left { point: a, values: x, .. }, Outcome::Left { point: b, values: y, .. }) => {
             (a, x) == (b, y)
         }

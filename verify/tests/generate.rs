@@ -5,7 +5,7 @@ use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
 use ir::{Func, Function, Imm, Inst, Module, Opcode, TrapKind, Type};
 use osier_verify::generate::{CountingHost, Feature, MAIN, Statistics, Weights, generate};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const SEEDS: u64 = 3000;
 
@@ -63,10 +63,34 @@ fn programs_terminate_and_rarely_trap() {
     assert!(executed / runs >= 80, "{} instructions a run", executed / runs);
 }
 
+/// Traps with operands of both widths are planted, also in functions that others call, and runs end
+/// in them with more than one value.
+#[test]
+fn traps_have_operands() {
+    let (mut types, mut ended) = (BTreeSet::new(), BTreeSet::new());
+    for seed in 0..SEEDS {
+        let program = generate(seed, size_of(seed), &Weights::default().and_trees());
+        for (_, f) in program.module.defined() {
+            let traps = f.all_insts().map(|i| f.inst(i)).filter(|i| i.opcode == Opcode::Trap);
+            types.extend(traps.filter_map(|data| data.args.first()).map(|v| f.value_type(*v)));
+        }
+        let limits = Limits { fuel: program.steps, ..Limits::default() };
+        for arguments in &program.arguments {
+            let mut machine =
+                Machine::new(&program.module, limits).expect("the module can be instantiated");
+            let host = &mut CountingHost::default();
+            let outcome = machine.invoke(program.main, arguments, host, &mut NoObserver);
+            ended.extend(outcome.trap_operand());
+        }
+    }
+    assert_eq!(types, BTreeSet::from([Type::I32, Type::I64]));
+    assert!(ended.len() > 10, "{ended:?}");
+}
+
 /// Facts come on top: programs that plant them are valid, end, and have them mostly, in all types.
 #[test]
 fn facts_are_planted_on_demand() {
-    let (mut with_facts, mut selects) = (0, std::collections::BTreeSet::new());
+    let (mut with_facts, mut selects) = (0, BTreeSet::new());
     const PROGRAMS: u64 = 400;
     for seed in 0..PROGRAMS {
         let program = generate(seed, size_of(seed), &Weights::with_facts());

@@ -134,6 +134,17 @@ impl Checked<Mapping> {
         Checked(alone)
     }
 
+    /// A mapping with the entries at some points alone, as [`Checked::retain`] would leave. Points
+    /// without an entry have none in the result. Cost: logarithmic for each point; the entries are
+    /// shared.
+    #[must_use]
+    pub fn only_at(&self, points: &[Point]) -> Checked<Mapping> {
+        let mut few = Mapping::between(self.source(), self.target());
+        let entries = points.iter().filter_map(|at| Some((*at, self.0.shared(*at)?)));
+        entries.for_each(|(at, entry)| few.insert_shared(at, entry.clone()));
+        Checked(few)
+    }
+
     /// Drops the entries for which `keep` is false. Cost: near linear in the entries.
     pub fn retain(&mut self, mut keep: impl FnMut(Point, &Entry) -> bool) {
         let dropped: Vec<Point> = self

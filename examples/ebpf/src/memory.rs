@@ -102,7 +102,10 @@ impl Translation<'_> {
 
     /// Ends the run unless an access is in a region, perhaps the `first` one.
     fn check(&mut self, pc: usize, at: Value, bytes: u64, first: usize) {
-        let [on, trap] = [self.builder.reserve_block(), self.trap(pc)];
+        // Where the last test is in a cold block, the error names the address for free. A trap with
+        // an operand takes a block, which tests in straight code cannot afford.
+        let is_cold = self.in_loop.contains(&pc) || self.made.more.is_some();
+        let [on, trap] = [self.builder.reserve_block(), self.trap(pc, is_cold.then_some(at))];
         let mut found = self.is_in(first, at, bytes);
         let others: Vec<usize> =
             (0..self.regions.len()).filter(|region| *region != first).collect();

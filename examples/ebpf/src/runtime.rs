@@ -435,8 +435,8 @@ impl Runner {
     fn result(&mut self, outcome: Outcome) -> Result<u64, Fault> {
         match outcome {
             Outcome::Returned(values) => Ok(values[0]),
-            Outcome::Trapped { kind: TrapKind::User(pc), .. } => {
-                Err(self.fault.take().unwrap_or(Fault { pc: pc as usize, at: None }))
+            Outcome::Trapped { kind: TrapKind::User(pc), operand: at, .. } => {
+                Err(self.fault.take().unwrap_or(Fault { pc: pc as usize, at }))
             }
             other => panic!("a program ends in no other way: {other:?}"),
         }

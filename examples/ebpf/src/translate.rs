@@ -113,7 +113,8 @@ pub(crate) struct Translation<'a> {
     pub(crate) depth: Option<Value>,
     pub(crate) blocks: BTreeMap<usize, Block>,
     /// The blocks that end the run at an instruction, placed last.
-    pub(crate) traps: BTreeMap<usize, Block>,
+    /// By instruction: the block that ends the run, and the address that the error names.
+    pub(crate) traps: BTreeMap<usize, (Block, Option<Value>)>,
     /// The registers that hold addresses of the stack, as far as a glance tells.
     pub(crate) stackish: u16,
     pub(crate) in_loop: BTreeSet<usize>,
@@ -216,10 +217,14 @@ impl<'a> Translation<'a> {
                 self.builder.jump(self.blocks[&next[0]], &[]);
             }
         }
-        for (pc, block) in std::mem::take(&mut self.traps) {
+        for (pc, (block, at)) in std::mem::take(&mut self.traps) {
             self.builder.place_block(block);
             self.builder.switch_to(block);
-            self.builder.trap(TrapKind::User(pc as u32));
+            let kind = TrapKind::User(pc as u32);
+            match at {
+                Some(at) => self.builder.trap_with(kind, at),
+                None => self.builder.trap(kind),
+            };
         }
     }
 
@@ -243,9 +248,9 @@ impl<'a> Translation<'a> {
         self.builder.frame_state(FrameState::of_values(self.entry as u32, pc as u32, slots));
     }
 
-    pub(crate) fn trap(&mut self, pc: usize) -> Block {
+    pub(crate) fn trap(&mut self, pc: usize, at: Option<Value>) -> Block {
         let builder = &mut self.builder;
-        *self.traps.entry(pc).or_insert_with(|| builder.reserve_block())
+        self.traps.entry(pc).or_insert_with(|| (builder.reserve_block(), at)).0
     }
 
     fn instruction(&mut self, pc: usize, insn: &Insn) {
@@ -292,7 +297,7 @@ impl<'a> Translation<'a> {
 
     /// Ends the run at an instruction.
     fn stop(&mut self, pc: usize) {
-        let trap = self.trap(pc);
+        let trap = self.trap(pc, None);
         self.builder.jump(trap, &[]);
     }
 
@@ -438,7 +443,7 @@ impl<'a> Translation<'a> {
         let target = &self.program.functions[&to];
         let mut args = self.bounds[..self.taken].to_vec();
         if let Some(depth) = self.depth {
-            let [on, trap] = [self.builder.reserve_block(), self.trap(pc)];
+            let [on, trap] = [self.builder.reserve_block(), self.trap(pc, None)];
             let (most, one) = (self.constant(ebpf::MAX_CALL_DEPTH as i64), self.constant(1));
             let fits = self.builder.op(Opcode::Ult, Type::I64, &[depth, most]);
             self.builder.br_if(fits, on, trap);

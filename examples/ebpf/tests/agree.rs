@@ -65,3 +65,17 @@ fn many_ways_to_nest_take_no_time() {
     assert_eq!(program.functions.len(), 1 + LEVELS * FUNCTIONS);
     assert!(!program.counts_depth, "eight levels are allowed");
 }
+
+/// A loop walks beyond the packet. Native code reports the address that the runtime reports.
+#[test]
+fn an_error_in_a_loop_names_the_address() {
+    let text = "ldxb r0, [r1+0]\nadd64 r1, 1\njne r2, 1, -3\nexit";
+    let bytes = rbpf::assembler::assemble(text).expect("the text is right");
+    let mut packet = [0; 16];
+    let theirs = rbpf::EbpfVmRaw::new(Some(&bytes)).expect("the verifier accepts it");
+    let expected = theirs.execute_program(&mut packet).expect_err("it has no end").to_string();
+    let mut ours = osier_ebpf::EbpfVmRaw::new(Some(&bytes)).expect("the verifier accepts it");
+    ours.cranelift_compile().expect("it compiles");
+    let found = ours.execute_program_cranelift(&mut packet).expect_err("it has no end").to_string();
+    assert!(found.contains("addr 0x") && expected.starts_with(&found), "{found}\n{expected}");
+}

@@ -324,7 +324,7 @@ fn ends(program: &Program, versions: &[(Func, Function, ActionLog)]) -> Vec<Opti
         // Inlined code takes other fuel and less room.
         let text = match outcome {
             interp::Outcome::Returned(values) => format!("{values:x?}"),
-            interp::Outcome::Trapped { kind, .. } => kind.to_string(),
+            interp::Outcome::Trapped { kind, operand, .. } => format!("{kind} {operand:?}"),
             _ => return None,
         };
         Some(format!("{text} {:x}", machine.memory_digest()))

@@ -33,9 +33,10 @@ pub(super) fn is_exhausted(outcome: &Outcome) -> bool {
 /// instructions would report that as a finding (`osier fuzz --engine jit --seed 4 --smith 1`).
 pub(super) fn ended_alike(native: &Outcome, shadow: &Outcome) -> bool {
     match (native, shadow) {
-        (Outcome::Trapped { kind: a, site: x }, Outcome::Trapped { kind: b, site: y }) => {
-            a == b && x.func == y.func
-        }
+        (
+            Outcome::Trapped { kind: a, operand: v, site: x },
+            Outcome::Trapped { kind: b, operand: w, site: y },
+        ) => (a, v, x.func) == (b, w, y.func),
         (Outcome::HostFailed { error: a, .. }, Outcome::HostFailed { error: b, .. }) => a == b,
         (native, shadow) => native == shadow,
     }

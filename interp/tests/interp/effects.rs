@@ -83,7 +83,7 @@ fn effects_are_recorded_in_order() {
     assert_eq!((effects, count), (expected, 6));
 
     let mut expected = begin(0);
-    expected.push(Effect::Trap(TrapKind::DivisionByZero));
+    expected.push(Effect::Trap(TrapKind::DivisionByZero, None));
     assert_eq!(trace_of(&p, 0).0, expected);
 
     let mut expected = begin(99);

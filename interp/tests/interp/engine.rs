@@ -117,7 +117,7 @@ fn operations_handed_back_are_those_of_the_interpreter() {
                 Err(kind) => {
                     trapped += 1;
                     let site = outcome.site().cloned().expect("the interpreter trapped too");
-                    native.end_in_native(EarlyEnd::Trap(kind), site)
+                    native.end_in_native(EarlyEnd::Trap { kind, operand: None }, site)
                 }
             };
             assert_eq!(ended, outcome, "{what}");
@@ -222,15 +222,13 @@ fn trace_digests_cover_writes_of_native_code() {
     machine.trace_return(&[]);
     machine.globals_mut()[0] = 6;
     let site = machine.site(itself, None);
-    let outcome = machine.end_in_native(EarlyEnd::Trap(TrapKind::Unreachable), site.clone());
-    assert_eq!(outcome, Outcome::Trapped { kind: TrapKind::Unreachable, site });
+    let (kind, operand) = (TrapKind::Unreachable, Some(1 << 40));
+    let outcome = machine.end_in_native(EarlyEnd::Trap { kind, operand }, site.clone());
+    assert_eq!(outcome, Outcome::Trapped { kind, operand, site });
     let effects: Vec<Effect> =
         machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
     let call = Effect::Call { func: itself, args: vec![] };
-    assert_eq!(
-        effects,
-        [call, Effect::Return { results: vec![] }, Effect::Trap(TrapKind::Unreachable)]
-    );
+    assert_eq!(effects, [call, Effect::Return { results: vec![] }, Effect::Trap(kind, operand)]);
     let mut digests: Vec<u64> =
         machine.trace().effects().iter().map(|(_, digest)| *digest).collect();
     assert_eq!((digests[0], digests[2]), (at_start, machine.computed_memory_digest()));
@@ -251,7 +249,7 @@ fn ends_in_native_code() {
         (EarlyEnd::Host(HostError::Exit(3)), Outcome::Exited(3)),
         (
             EarlyEnd::Host(HostError::Trap(TrapKind::User(1))),
-            Outcome::Trapped { kind: TrapKind::User(1), site: site.clone() },
+            Outcome::Trapped { kind: TrapKind::User(1), operand: None, site: site.clone() },
         ),
         (
             EarlyEnd::Host(HostError::Failed(error.clone())),
@@ -263,7 +261,7 @@ fn ends_in_native_code() {
     }
     let effects: Vec<Effect> =
         machine.trace().effects().iter().map(|(effect, _)| effect.clone()).collect();
-    assert_eq!(effects, [Effect::Exit(3), Effect::Trap(TrapKind::User(1))]);
+    assert_eq!(effects, [Effect::Exit(3), Effect::Trap(TrapKind::User(1), None)]);
 }
 
 /// Writes a byte at the address of its argument, and returns twice the argument with a bit outside

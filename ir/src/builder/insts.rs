@@ -70,7 +70,15 @@ impl FunctionBuilder {
     /// # Panics
     /// As [`FunctionBuilder::insert`].
     pub fn trap(&mut self, kind: TrapKind) -> Inst {
-        let spec = InstSpec::terminator(Opcode::Trap, &[], Vec::new());
-        self.insert(InstSpec { imm: Imm::Trap(kind), ..spec })
+        self.insert(InstSpec::trap(kind, None))
+    }
+
+    /// As [`FunctionBuilder::trap`], with an operand that the outcome reports: the address or the
+    /// value that an error names. It is an `i32` or an `i64`.
+    ///
+    /// # Panics
+    /// As [`FunctionBuilder::insert`].
+    pub fn trap_with(&mut self, kind: TrapKind, operand: Value) -> Inst {
+        self.insert(InstSpec::trap(kind, Some(operand)))
     }
 }

@@ -346,7 +346,10 @@ fn read_rest<'a>(cursor: &mut Cursor<'a>, inst: &mut InstItem<'a>) -> Result<(),
             inst.imm = ImmItem::Assumed(bits, read_number(cursor, "the number of a reason")?);
             read_more_operands(cursor, &mut inst.args)?;
         }
-        Shape::Trap => inst.imm = ImmItem::Trap(read_trap_kind(cursor)?),
+        Shape::Trap => {
+            inst.imm = ImmItem::Trap(read_trap_kind(cursor)?);
+            read_more_operands(cursor, &mut inst.args)?;
+        }
         _ => read_operands(cursor, &mut inst.args)?,
     }
     Ok(())

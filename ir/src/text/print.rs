@@ -9,6 +9,7 @@ use crate::function::Function;
 use crate::inst::{Imm, InstData, Target};
 use crate::module::{External, ImportName, MemoryKind, Module};
 use crate::opcode::Shape;
+use crate::trap::TrapKind;
 use crate::types::{Signature, Type};
 use cranelift_entity::EntityRef;
 use std::collections::BTreeMap;
@@ -291,7 +292,7 @@ impl<'a> FunctionText<'a> {
                 write!(out, ", {reason}")?;
                 self.write_more_values(out, kept)?;
             }
-            (Shape::Trap, Imm::Trap(kind), [], []) => write!(out, " {kind}")?,
+            (Shape::Trap, Imm::Trap(kind), args, []) => self.write_trap(out, kind, args)?,
             (_, Imm::None, args, targets) => {
                 return self.try_write_plain(out, data.opcode.shape(), args, targets);
             }
@@ -372,6 +373,11 @@ impl<'a> FunctionText<'a> {
             out.write_str(", ")?;
             self.write_value(out, *value)
         })
+    }
+
+    fn write_trap(&self, out: &mut dyn Write, kind: TrapKind, args: &[Value]) -> fmt::Result {
+        write!(out, " {kind}")?;
+        self.write_more_values(out, args)
     }
 
     fn write_arguments(&self, out: &mut dyn Write, args: &[Value]) -> fmt::Result {

@@ -236,9 +236,7 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
     let address = AllowedTypes::Exactly(Type::I32);
     let accessed = AllowedTypes::Exactly(data.imm.address_type().unwrap_or(Type::I32));
     match data.opcode.shape() {
-        Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump | Shape::Trap => {
-            smallvec![]
-        }
+        Shape::Const | Shape::MemorySize | Shape::GlobalGet | Shape::Jump => smallvec![],
         Shape::TableSize | Shape::DataDrop | Shape::ElemDrop | Shape::OsrTest => smallvec![],
         Shape::IntUnary
         | Shape::IntTest
@@ -274,6 +272,7 @@ fn wanted_operands(report: &FunctionFindings<'_>, data: &InstData) -> AllowedOpe
         }
         Shape::BrIf => smallvec![AllowedTypes::Int],
         Shape::OsrExit => smallvec![AllowedTypes::Any; data.args.len()],
+        Shape::Trap => smallvec![AllowedTypes::Int32Or64; data.args.len().min(1)],
         // Kept values may have any type.
         Shape::Assume => {
             let kept = data.args.len().saturating_sub(1);

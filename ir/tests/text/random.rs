@@ -252,7 +252,10 @@ fn random_inst(
         Shape::ElemDrop => (Imm::Elem(Elem::from_u32(1)), 0),
         Shape::GlobalGet => (Imm::Global(global), 0),
         Shape::GlobalSet => (Imm::Global(global), 1),
-        Shape::Trap => (Imm::Trap(*draw.of(&[TrapKind::Unreachable, TrapKind::User(u32::MAX)])), 0),
+        Shape::Trap => {
+            let kind = *draw.of(&[TrapKind::Unreachable, TrapKind::User(u32::MAX)]);
+            (Imm::Trap(kind), draw.below(2))
+        }
         Shape::OsrTest => (Imm::Exit(OsrPoint::from_u32(draw.below(256) as u32)), 0),
         Shape::OsrExit => (Imm::Exit(OsrPoint::from_u32(u32::MAX - 1)), draw.below(4)),
         Shape::Assume => (Imm::Assumed(draw.bits(ty), draw.below(256) as u32), 1 + draw.below(3)),

@@ -1,7 +1,6 @@
 //! Lowers terminators: branches, switches and their targets.
 
 use super::{Lowering, ways};
-use crate::traps;
 use cranelift_codegen::ir::{self as clif, BlockArg, InstBuilder, JumpTableData};
 use ir::{Edge, Inst, InstData, Opcode, Target};
 
@@ -19,14 +18,7 @@ impl Lowering<'_, '_> {
             }
             Opcode::Switch => self.switch(inst, data),
             Opcode::Return => self.return_(data),
-            Opcode::Trap => {
-                let kind = self.trap_kind(inst, data);
-                // Cranelift turns a branch to a block that only traps into a conditional trap, and
-                // would report the trap at the branch. The fence makes the block nonempty
-                // (`tests/oir/traps/of_its_own.oir`).
-                self.builder.ins().sequence_point();
-                self.builder.ins().trap(traps::code(kind));
-            }
+            Opcode::Trap => self.trap(inst, data),
             opcode => unreachable!("jit: {} is no terminator", opcode.name()),
         }
     }

@@ -8,19 +8,21 @@
 
 use super::{Lowering, ways};
 use crate::config::Interruption;
+use crate::context::offset;
 use crate::traps;
-use cranelift_codegen::ir::{self as clif, BlockArg, InstBuilder, SourceLoc};
+use cranelift_codegen::ir::{self as clif, BlockArg, InstBuilder, SourceLoc, types};
 use cranelift_entity::EntityRef;
-use ir::{Block, Edge, Imm, Inst, InstData, Opcode, Target, TrapKind};
+use ir::{Block, Edge, Imm, Inst, InstData, Opcode, Target, TrapKind, Type};
 
 impl Lowering<'_, '_> {
     /// Whether a block consists of a trap alone, so that a branch to it may become a conditional
-    /// trap. A block that pays fuel pays before it traps.
+    /// trap. A block that pays fuel pays before it traps, and one with an operand stores it.
     pub(super) fn only_traps(&self, block: Block) -> bool {
         let function = self.unit.function;
         let first = function.first_inst(block);
         self.unit.config.interruption != Interruption::Fuel
             && function.inst(first).opcode == Opcode::Trap
+            && function.inst(first).args.is_empty()
             && block != function.entry()
             && function.block_params(block).is_empty()
     }
@@ -33,6 +35,27 @@ impl Lowering<'_, '_> {
             self.lowered.numbers.insert(inst, number);
         }
         kind
+    }
+
+    /// Ends the block with a trap. The context gets the operand, if there is one.
+    pub(super) fn trap(&mut self, inst: Inst, data: &InstData) {
+        let kind = self.trap_kind(inst, data);
+        let Some(&operand) = data.args.first() else {
+            // Cranelift turns a branch to a block that only traps into a conditional trap, and
+            // would report the trap at the branch. The fence makes the block nonempty
+            // (`tests/oir/traps/of_its_own.oir`).
+            self.builder.ins().sequence_point();
+            self.builder.ins().trap(traps::code(kind));
+            return;
+        };
+        let value = self.value(operand);
+        let word = match self.type_of(operand) {
+            Type::I64 => value,
+            _ => self.builder.ins().uextend(types::I64, value),
+        };
+        let flags = self.context_flags();
+        self.builder.ins().store(flags, word, self.context, offset!(trap_number));
+        self.builder.ins().trap(traps::code_with_operand(kind));
     }
 
     /// Ends the block with a conditional trap and a jump, if one of the targets of a branch only

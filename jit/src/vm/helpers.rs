@@ -120,7 +120,7 @@ extern "C" fn perform(context: *mut Context, inst: *const InstData) -> u64 {
         let result = state
             .machine
             .perform(inst, &args)
-            .map_err(|kind| RunEnding::AtHelper(EarlyEnd::Trap(kind)))?;
+            .map_err(|kind| RunEnding::AtHelper(EarlyEnd::Trap { kind, operand: None }))?;
         state.view.fill_buffer(result.as_slice());
         Ok(())
     })

@@ -5,12 +5,44 @@ use super::deopt::Landed;
 use super::state::VmState;
 use crate::version::{Beginning, Continuation, Version};
 use check::Checked;
-use ir::{FrameState, FrameStates, Func, Value};
+use ir::{FrameState, FrameStates, Func, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::VersionKey;
 use transition::frames::Landing;
 use transition::mapping::Mapping;
+
+/// The actions of all points of a version, with mappings that have the entries at these points
+/// alone. A mapping has an entry at most points of its source, and most versions leave at a few.
+/// Actions with one mapping have one afterwards
+/// (`a_machine_keeps_the_entries_at_the_points_of_a_version`).
+fn with_own_entries(version: &Version, mut actions: Vec<Action>) -> Vec<Action> {
+    fn mapping(action: &mut Action) -> Option<&mut Arc<Checked<Mapping>>> {
+        match action {
+            Action::Interpret(mapping) | Action::Hand(mapping, _) => Some(mapping),
+            Action::Continue(_) | Action::Ask => None,
+        }
+    }
+    // By the address of the mapping, since a comparison of contents is linear. All mappings live
+    // until the end of the function, so no two have one address.
+    let mut points: BTreeMap<*const Checked<Mapping>, Vec<Point>> = BTreeMap::new();
+    for (action, point) in actions.iter_mut().zip(&version.points) {
+        if let Some(mapping) = mapping(action) {
+            points.entry(Arc::as_ptr(mapping)).or_default().push(point.at);
+        }
+    }
+    let mut own: BTreeMap<*const Checked<Mapping>, [Arc<Checked<Mapping>>; 2]> = BTreeMap::new();
+    for mapping in actions.iter_mut().filter_map(mapping) {
+        let key = Arc::as_ptr(mapping);
+        let [_, few] = own.entry(key).or_insert_with(|| {
+            let whole = Arc::clone(mapping);
+            let few = Arc::new(whole.only_at(&points[&key]));
+            [whole, few]
+        });
+        *mapping = Arc::clone(few);
+    }
+    actions
+}
 
 impl VmState {
     pub(super) fn install(
@@ -57,7 +89,7 @@ impl VmState {
         if (points > 0 || version.counters.is_some()) && !version.claim(self.view.interrupts()) {
             return Err(LinkError::Claimed);
         }
-        for (number, action) in actions.into_iter().enumerate() {
+        for (number, action) in with_own_entries(version, actions).into_iter().enumerate() {
             self.link(version, number, action);
         }
         Ok(())

@@ -127,7 +127,8 @@ impl VmState {
         let (func, inst) = place.unwrap_or((Func::from_u32(0), None));
         let site = self.machine.site(func, inst);
         let end = match cause {
-            Cause::Trap(kind) => EarlyEnd::Trap(kind),
+            Cause::Trap(kind) => EarlyEnd::Trap { kind, operand: None },
+            Cause::TrapWith(kind) => EarlyEnd::Trap { kind, operand: Some(number) },
             Cause::Stack => EarlyEnd::StackOverflow,
             Cause::Fuel => {
                 self.machine.set_fuel(0);

@@ -53,7 +53,9 @@ impl VmState {
         let body = module.funcs.get(func).and_then(|_| module.body(func));
         let body = body.filter(|body| body.has_inst(at.inst())).ok_or_else(no_base)?;
         let base = self.modules.base(func).ok_or_else(no_base)?;
-        let Some(continuation) = self.ask(|tiering, tier| tiering.hot(tier, place))? else {
+        let Some(continuation) =
+            self.ask_for(Some(contents), |tiering, tier| tiering.hot(tier, place))?
+        else {
             return Ok(None);
         };
         let key = self.machine.code(base).key();
@@ -70,7 +72,7 @@ impl VmState {
 }
 
 /// The bits of a value that is a constant.
-fn constant(body: &Function, value: Value) -> Option<u64> {
+pub(super) fn constant(body: &Function, value: Value) -> Option<u64> {
     match body.value_def(value) {
         ValueDef::Result(inst, _) => body.inst(inst).constant(),
         ValueDef::Param(..) => None,

@@ -3,6 +3,7 @@
 use super::action::{Action, CallsFrom, LinkError};
 use super::block::ContextBlock;
 use super::entrance::Ascent;
+use super::osr_entry::{self, Contents};
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
 use super::watch::{CountedPlace, Wake, Watch};
@@ -135,7 +136,7 @@ pub trait Tiering {
     ///
     /// A continuation that reads dead values ([`Continuation::keeps_values`]) ends the run with
     /// [`ContinueError::NotKept`] where the fast loop has lost them: return one only if
-    /// [`Tier::has_dead_values`] is true.
+    /// [`Tier::gives`] tells that the run has the values.
     ///
     /// # Errors
     /// If the run is to end.
@@ -175,14 +176,21 @@ pub struct Quiet;
 impl Tiering for Quiet {}
 
 /// The operations on a machine that are allowed while its run waits for a [`Tiering`].
-#[derive(Debug)]
 pub struct Tier<'a> {
     state: &'a mut VmState,
+    /// The values that an interpreter of the embedder's own gives, if one asks.
+    contents: Option<Contents<'a>>,
+}
+
+impl std::fmt::Debug for Tier<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tier").field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Tier<'a> {
     pub(super) fn of(state: &'a mut VmState) -> Tier<'a> {
-        Tier { state }
+        Tier { state, contents: None }
     }
 
     /// The engine of the machine, which compiles.
@@ -305,6 +313,20 @@ impl<'a> Tier<'a> {
         self.state.machine.has_dead_values()
     }
 
+    /// Whether the run that waits gives these values of the base of a function, which may be dead
+    /// where it is: what a continuation that keeps values takes ([`Continuation::keeps_values`]).
+    /// An interpreter of the embedder's own gives the values that it names
+    /// ([`super::Vm::enter`]) and constants; Osier's gives them all or none
+    /// ([`Tier::has_dead_values`]). Cost: a call of the embedder for each value.
+    pub fn gives(&self, func: Func, values: &[Value]) -> bool {
+        let Some(contents) = self.contents else { return self.has_dead_values() };
+        let body = self.module().body(func);
+        let is_constant = |value: Value| {
+            body.is_some_and(|f| f.has_value(value) && osr_entry::constant(f, value).is_some())
+        };
+        values.iter().all(|value| contents(*value).is_some() || is_constant(*value))
+    }
+
     /// The functions that are bound, as [`super::Vm::bound`] gives them.
     pub fn bound(&self) -> BoundFunctions {
         self.state.bound()
@@ -345,11 +367,20 @@ impl VmState {
         &mut self,
         question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
     ) -> Result<R, RunStop> {
+        self.ask_for(None, question)
+    }
+
+    /// As [`VmState::ask`], for an interpreter of the embedder's own that gives these values.
+    pub(super) fn ask_for<R>(
+        &mut self,
+        contents: Option<Contents<'_>>,
+        question: impl FnOnce(&mut dyn Tiering, &mut Tier<'_>) -> Result<R, RunError>,
+    ) -> Result<R, RunStop> {
         self.safe_point();
         let mut tiering = self.policy.tiering.take();
         let answer = catch_unwind(AssertUnwindSafe(|| match &mut tiering {
-            Some(tiering) => question(&mut **tiering, &mut Tier { state: self }),
-            None => question(&mut Quiet, &mut Tier { state: self }),
+            Some(tiering) => question(&mut **tiering, &mut Tier { state: self, contents }),
+            None => question(&mut Quiet, &mut Tier { state: self, contents }),
         }));
         // A `Tier` offers no way to set another tiering, so the place is still empty.
         self.policy.tiering = tiering;

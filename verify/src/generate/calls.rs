@@ -189,8 +189,7 @@ impl GeneratedBody<'_> {
                 self.br_if(is_it, Target::new(stop, &[]), Target::new(on, &[]));
                 self.builder.switch_to(stop);
                 let kind = self.prng.pick(&[TrapKind::Unreachable, TrapKind::User(3)]);
-                let trap = InstSpec::terminator(Opcode::Trap, &[], Vec::new());
-                self.terminate(InstSpec { imm: Imm::Trap(kind), ..trap });
+                self.trap(kind, Some(raw));
                 self.builder.switch_to(on);
             }
             2 => {

@@ -438,15 +438,21 @@ impl GeneratedBody<'_> {
             }
         } else if self.prng.chance(25) {
             let kind = self.prng.pick(&[TrapKind::Unreachable, TrapKind::User(7)]);
-            self.terminate(InstSpec {
-                imm: Imm::Trap(kind),
-                ..InstSpec::terminator(Opcode::Trap, &[], Vec::new())
-            });
+            // No number is drawn, so that the rest of the program stays.
+            let latest = |ty: Type| self.scope.of(ty).last().copied();
+            self.trap(kind, latest(Type::I64).or(latest(Type::I32)));
         } else {
             let results = self.results.clone();
             let values: Vec<Value> = results.into_iter().map(|ty| self.pick(ty)).collect();
             self.terminate(InstSpec::terminator(Opcode::Return, &values, Vec::new()));
         }
+    }
+
+    /// Ends the open block with a trap. A trap of the embedder has the operand, which passes must
+    /// preserve like a result.
+    pub(super) fn trap(&mut self, kind: TrapKind, operand: Option<Value>) {
+        let operand = operand.filter(|_| matches!(kind, TrapKind::User(_)));
+        self.terminate(InstSpec::trap(kind, operand));
     }
 
     /// A cycle with two entries. Passes do not treat it as a loop, but must preserve its meaning.

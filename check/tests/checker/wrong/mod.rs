@@ -258,7 +258,7 @@ fn parameters() -> [Wrong; 3] {
     ]
 }
 
-fn anchors() -> [Wrong; 4] {
+fn anchors() -> [Wrong; 6] {
     let same_set =
         draft("global_set.i32 @g, %x\nreturn %x\n", "global_set.i32 @h, %x\nreturn %x\n");
     let chain = |a: &str, b: &str, c: &str| {
@@ -269,6 +269,8 @@ fn anchors() -> [Wrong; 4] {
     };
     let next = draft(&chain("one", "two", "last"), &chain("two", "last", "one"));
     let operands = draft("%r = call @ask(%x)\nreturn %r\n", "%r = call @ask(%y)\nreturn %r\n");
+    let reported = draft("trap user1, %x\n", "trap user1, %y\n");
+    let silent = draft("trap user1, %x\n", "trap user1\n");
     let trap = draft(
         "%p = const.i32 0\nglobal_set.i32 @g, %x\n%d = udiv.i32 %x, %y\nreturn %d\n",
         "%d = udiv.i32 %x, %y\nglobal_set.i32 @g, %x\n%p = const.i32 0\nreturn %d\n",
@@ -277,6 +279,8 @@ fn anchors() -> [Wrong; 4] {
         same_set.done(Check::AnchorSame, "a write to another global"),
         next.done(Check::AnchorNext, "two writes in the other order"),
         operands.done(Check::AnchorOperands, "a call with another argument"),
+        reported.done(Check::AnchorOperands, "a trap with another operand"),
+        silent.done(Check::AnchorSame, "a trap without the operand that the other version reports"),
         trap.done(Check::TrapOrder, "a division moved above a write"),
     ]
 }

@@ -42,7 +42,7 @@ fn a_starved_run_ends_for_lack_of_fuel_or_needs_hardly_any() {
     let ends = [
         Outcome::Returned(Vec::new()),
         Outcome::Exited(0),
-        Outcome::Trapped { kind: ir::TrapKind::Unreachable, site: site() },
+        Outcome::Trapped { kind: ir::TrapKind::Unreachable, operand: None, site: site() },
     ];
     for end in ends {
         assert!(is_finding(starved(None, Ok(end.clone()), MUCH)), "{end}");

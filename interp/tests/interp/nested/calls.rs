@@ -155,12 +155,13 @@ fn a_trap_in_native_code_ends_the_run() {
         machine.start(outer, &[5]);
         assert!(matches!(machine.run(&mut NoHost, &mut NoObserver), Run::Called { .. }));
         let site = Site { func: pair, function: "pair".to_owned(), inst: None };
-        let end = EarlyEnd::Trap(TrapKind::Unreachable);
+        let (kind, operand) = (TrapKind::Unreachable, Some(3));
+        let end = EarlyEnd::Trap { kind, operand };
         let outcome = machine.end_in_native(end, site.clone());
-        assert_eq!(outcome, Outcome::Trapped { kind: TrapKind::Unreachable, site });
+        assert_eq!(outcome, Outcome::Trapped { kind, operand, site });
         assert!(machine.view().is_none() && machine.awaited().is_none());
         let last = machine.trace().effects().last().map(|(effect, _)| effect.clone());
-        assert_eq!(last, machine.is_tracing().then_some(Effect::Trap(TrapKind::Unreachable)));
+        assert_eq!(last, machine.is_tracing().then_some(Effect::Trap(kind, operand)));
         machine.start(outer, &[5]);
         assert!(matches!(drive(&mut machine), Outcome::Returned(_)));
     }

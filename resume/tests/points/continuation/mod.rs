@@ -165,7 +165,7 @@ fn with(text: &str, function: &Function) -> (Module, Func) {
 /// The outcome of a run, without the place of a trap or an exit.
 fn shown(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Trapped { kind, .. } => format!("trap {kind}"),
+        Outcome::Trapped { kind, operand, .. } => format!("trap {kind} {operand:?}"),
         Outcome::Left { point, values, .. } => format!("left at {point} with {values:?}"),
         other => other.to_string(),
     }
