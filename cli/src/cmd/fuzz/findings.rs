@@ -8,7 +8,7 @@ use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::format::json;
 use crate::cmd::input;
 use crate::cmd::output::Output;
-use fuzz::{CampaignOptions, Case, CaseSource, Drawn, FindingRecord, RECORD_SCHEMA};
+use fuzz::{CampaignOptions, Case, CaseSource, Drawn, FindingRecord, FuzzOracle, RECORD_SCHEMA};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,8 @@ impl FindingsFolder {
 ///
 /// # Errors
 /// If the file cannot be read, is no record, or has another schema. Also if its key is no name for
-/// a file, or its options do more than select a program.
+/// a file, its options do more than select a program, or its program has no versions to compare.
+/// Also if no oracle has the name of its oracle, which nothing could then judge again.
 pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     let wrong = |why: String| CommandFailure::input(format!("{}: {why}", path.display()));
     let text = input::read_text(path)?;
@@ -86,8 +87,14 @@ pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     if record.key.is_empty() || !record.key.chars().all(plain) {
         return Err(wrong("a record whose key is no name".to_owned()));
     }
+    if FuzzOracle::from_name(&record.oracle).is_none() {
+        return Err(wrong(format!("a record of an unknown oracle, `{}`", record.oracle)));
+    }
     if !selects_one_program(&record) {
         return Err(wrong("a record whose options select no program".to_owned()));
+    }
+    if record.case.as_ref().is_some_and(|case| case.steps.is_empty()) {
+        return Err(wrong("a record whose program has no steps".to_owned()));
     }
     Ok(record)
 }
