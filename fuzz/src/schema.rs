@@ -27,9 +27,13 @@ pub struct FuzzReport {
     /// The number of programs in which each oracle found something. `null` for an oracle that did
     /// not run.
     pub oracles: BTreeMap<&'static str, Option<u64>>,
-    /// The floors that the figures of generated programs fall below, as sentences. The figures of
-    /// native code have no floors.
+    /// The floors that the figures fall below, as sentences: figures of generated programs, and the
+    /// compared transitions of each program of the corpus, of which there must be one.
     pub below_floors: Vec<String>,
+    /// The programs of the corpus in which no transition was compared, in the form that `--corpus`
+    /// accepts: the oracles of transitions judged nothing there. Example: a program that ends at
+    /// once.
+    pub idle: Vec<String>,
     /// The programs with findings.
     pub failures: Vec<FuzzFailure>,
     /// The number of compared transitions.
@@ -145,6 +149,7 @@ pub(super) mod tests {
             oracles: by_oracle(&all),
             all,
             below_floors: Vec::new(),
+            idle: Vec::new(),
             failures: Vec::new(),
             transitions: 0,
             unfinished: Vec::new(),

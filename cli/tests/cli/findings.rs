@@ -183,6 +183,17 @@ fn files_that_are_no_findings_are_named() {
     }
 }
 
+/// The process of a finding would wait for a second reading of the pipe.
+#[test]
+fn a_pipe_is_no_record() {
+    let folder = scratch();
+    let path = folder.path().join("pipe.json").to_str().expect("UTF-8").to_owned();
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(made.success());
+    let ended = ended(command(&["fuzz", "--replay", &path])).with_status(2);
+    assert!(ended.stderr.contains("pipe.json: neither a file nor a folder"), "{ended:#?}");
+}
+
 /// The failure itself was never told, and later findings were not written.
 #[test]
 fn a_finding_that_cannot_be_written_hides_no_failure() {

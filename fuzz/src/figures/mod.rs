@@ -14,7 +14,6 @@ pub use speculation::SpeculationFigures;
 pub use sum::AddUp;
 
 use super::oracle::FuzzOracle;
-use keys::OracleFigures;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use sum::figures;

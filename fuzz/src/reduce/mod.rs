@@ -5,14 +5,14 @@
 //! ([`rewrite`]), first many at once and then fewer. This is delta debugging (Zeller and
 //! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002).
 //!
-//! The reducer accepts a smaller case if it is well-formed and the same oracle finds something in
-//! it. It has no clock, so it counts attempts.
+//! The reducer accepts a smaller case if it is well-formed and shows the same finding: of the same
+//! oracle, at the same place ([`FuzzFinding::is_like`]). It has no clock, so it counts attempts.
 
 mod declarations;
 mod rewrite;
 
 use super::case::Case;
-use super::oracle::FuzzOracle;
+use super::oracle::FuzzFinding;
 use ir::Func;
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
@@ -24,14 +24,14 @@ pub const ATTEMPTS: u32 = 4000;
 /// The number of lists of arguments that the reducer tries with another entry function.
 const ENTRY_INPUTS: usize = 24;
 
-/// Reduces a case in which `oracle` finds something. `judge` returns the oracle that finds
-/// something in a case. Cost: up to [`ATTEMPTS`] judgments.
+/// Reduces a case that shows a finding. `judge` returns the first finding in a case. Cost: up to
+/// [`ATTEMPTS`] judgments.
 pub fn reduce(
     case: &Case,
-    oracle: FuzzOracle,
-    judge: &dyn Fn(&Case) -> Option<FuzzOracle>,
+    finding: &FuzzFinding,
+    judge: &dyn Fn(&Case) -> Option<FuzzFinding>,
 ) -> Case {
-    let mut reducer = Reducer { case: case.clone(), oracle, judge, left: ATTEMPTS };
+    let mut reducer = Reducer { case: case.clone(), finding, judge, left: ATTEMPTS };
     reducer.normalize();
     // Each kind of step can enable the others, so repeat them until the case stops shrinking.
     loop {
@@ -68,8 +68,8 @@ fn size(case: &Case) -> (usize, usize, usize, u64) {
 
 struct Reducer<'j> {
     case: Case,
-    oracle: FuzzOracle,
-    judge: &'j dyn Fn(&Case) -> Option<FuzzOracle>,
+    finding: &'j FuzzFinding,
+    judge: &'j dyn Fn(&Case) -> Option<FuzzFinding>,
     left: u32,
 }
 
@@ -82,7 +82,7 @@ impl Reducer<'_> {
             return false;
         }
         self.left -= 1;
-        let fails = (self.judge)(&case) == Some(self.oracle);
+        let fails = (self.judge)(&case).is_some_and(|found| found.is_like(self.finding));
         if fails {
             self.case = case;
         }

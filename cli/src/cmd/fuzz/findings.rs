@@ -111,15 +111,21 @@ fn selects_one_program(record: &FindingRecord) -> bool {
 /// The paths of records, sorted: the given files, and the files `.json` of the given folders.
 ///
 /// # Errors
-/// If a path names nothing, or a folder cannot be read.
+/// If a path names nothing, or neither a file nor a folder, or a folder cannot be read.
 pub(super) fn records(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut files = Vec::new();
     for path in paths {
         let cannot =
             |e: io::Error| CommandFailure::input(format!("cannot read {}: {e}", path.display()));
-        if !path.metadata().map_err(cannot)?.is_dir() {
+        let kind = path.metadata().map_err(cannot)?.file_type();
+        if kind.is_file() {
             files.push(path.clone());
             continue;
+        }
+        // The process of a finding reads its file again: of a pipe, it would wait for ever.
+        if !kind.is_dir() {
+            let why = format!("{}: neither a file nor a folder", path.display());
+            return Err(CommandFailure::input(why));
         }
         for entry in std::fs::read_dir(path).map_err(cannot)? {
             let file = entry.map_err(cannot)?.path();
