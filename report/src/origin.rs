@@ -37,8 +37,8 @@ fn has_path(name: &str, path: &str) -> bool {
 }
 
 /// The crate in which a function is, by its name in Rust's mangling v0: for a method, the crate of
-/// its `impl`. Example: `core` of `_RNvNtCs9ltgdHTiPiY_4core3fmt5write`. `None` for other names, and
-/// for methods of traits on types without a path. Cost: linear in the name.
+/// its `impl`. Example: `core` of `_RNvNtCs9ltgdHTiPiY_4core3fmt5write`. `None` for other names,
+/// and for methods of traits on types without a path. Cost: linear in the name.
 fn crate_of_v0(name: &str) -> Option<&str> {
     let is_digit = |c: char| c.is_ascii_digit();
     let mut path = name.strip_prefix("_R")?.trim_start_matches(is_digit);

@@ -146,8 +146,8 @@ fn wrong_texts_are_refused_with_their_place() {
     }
 }
 
-/// The time is quadratic in the length of a text. With optimization, as the long judge `native` runs
-/// this, it has more places.
+/// The time is quadratic in the length of a text. With optimization, as the long judge `native`
+/// runs this, it has more places.
 #[test]
 fn cut_and_damaged_texts_end_with_an_error_or_run() {
     let step = if cfg!(debug_assertions) { 17 } else { 3 };
