@@ -46,6 +46,9 @@ pub enum Drawn {
     End,
 }
 
+/// A listener to judgments: it gets the number of a case, and the judgment.
+pub type CaseWatch = dyn Fn(u64, &Judged) + Send + Sync;
+
 /// The limits of a campaign.
 #[derive(Clone)]
 pub struct CampaignLimits {
@@ -66,7 +69,7 @@ pub struct CampaignLimits {
     pub case_time: Option<CaseTime>,
     /// Called with the number and the judgment of each case, in no order. A case behind the last
     /// batch is among them, although no figure counts it.
-    pub on_judged: Arc<dyn Fn(u64, &Judged) + Send + Sync>,
+    pub on_judged: Arc<CaseWatch>,
 }
 
 impl Default for CampaignLimits {

@@ -14,12 +14,13 @@ use std::process::{Command, Stdio};
 const MANUALS: [&str; 2] = ["README.md", "CONTRIBUTING.md"];
 
 /// The beginnings of commands that no test runs, and why. A file among them must exist.
-const NOT_RUN: [(&str, &str); 14] = [
+const NOT_RUN: [(&str, &str); 15] = [
     (".ci/run", "these tests are a part of it"),
     ("cargo clippy", "the gate has it"),
     ("cargo fmt", "the gate has it"),
     ("cargo fuzz", "a tool of nightly Rust"),
     ("clang-19", "a tool that not every machine has; the repository has what it makes"),
+    ("fuzz-targets/run", "minutes of a fuzzer"),
     ("git", "it shows a change of the reader's"),
     ("osier-csmith", "Csmith and a C compiler, which not every machine has"),
     ("osier-judges", "a build of other engines"),
@@ -32,7 +33,8 @@ const NOT_RUN: [(&str, &str); 14] = [
 ];
 
 /// The beginnings of lines outside of shell blocks that are commands.
-const STARTS: [&str; 6] = ["osier ", "cargo ", "target/release/", "tests/", "provers/", "proof/"];
+const STARTS: [&str; 7] =
+    ["osier ", "cargo ", "target/release/", "tests/", "provers/", "proof/", "fuzz-targets/"];
 
 /// The module in place of the reader's, which manuals call FILE, and its file of mappings, M.
 const FILE: &str = "docs/examples/window.oir";

@@ -270,3 +270,30 @@ impl Reducer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CampaignOptions, FuzzOracle};
+
+    /// The reducer took any finding of the oracle, and its test showed another bug.
+    #[test]
+    fn another_finding_of_the_oracle_is_not_taken() {
+        let options = CampaignOptions { size: 20, inputs: 3, ..CampaignOptions::default() };
+        let case = options.generated(1);
+        let finding = |message: &str| FuzzFinding {
+            oracle: FuzzOracle::State,
+            versions: [0, 1],
+            message: message.to_owned(),
+        };
+        let has_inputs = |of: &Case| of.arguments.len() == case.arguments.len();
+        let shown = "%a is 0x1 in the target version, and 0x2 after the transition";
+        let judge = |small: &Case| {
+            let message = if has_inputs(small) { shown } else { "the effects so far differ" };
+            Some(finding(message))
+        };
+        let small = reduce(&case, &finding(shown), &judge);
+        assert!(has_inputs(&small) && size(&small) < size(&case));
+        assert!(judge(&small).is_some_and(|found| found.is_like(&finding(shown))));
+    }
+}

@@ -10,8 +10,8 @@ use super::{Args, FuzzEngine, SourceKind};
 use crate::cmd::failure::{CommandFailure, tell_progress};
 use crate::cmd::interrupt::CtrlC;
 use fuzz::{
-    AddUp, BatchWatch, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, Figures,
-    FuzzReport, Judged, Results, campaign, campaign_by,
+    AddUp, BatchWatch, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, CaseWatch,
+    Figures, FuzzReport, Judged, Results, campaign, campaign_by,
 };
 use jit::Nans;
 use osier::{Limits, schema};
@@ -403,12 +403,9 @@ fn run(
 
 /// Counts the transitions that the cases of each program of the corpus compare. A finding counts as
 /// one: it judges the program.
-fn count_transitions(
-    corpus: &Arc<CorpusPrograms>,
-    compared: &CorpusTransitions,
-) -> Arc<dyn Fn(u64, &Judged) + Send + Sync> {
+fn count_transitions(corpus: &Arc<CorpusPrograms>, compared: &CorpusTransitions) -> Arc<CaseWatch> {
     let (corpus, compared) = (Arc::clone(corpus), Arc::clone(compared));
-    Arc::new(move |number, judged| {
+    Arc::new(move |number: u64, judged: &Judged| {
         let transitions = judged.figures.transitions() + judged.findings.len() as u64;
         let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
         *compared.entry(corpus.command(number).to_owned()).or_default() += transitions;
