@@ -36,15 +36,16 @@ fn clean(results: &Results) -> &Figures {
     &results.figures
 }
 
+/// The gate judges more such programs, with optimized code.
 #[test]
 fn nothing_diverges_and_no_figure_is_below_its_floor() {
     let results =
-        run(CampaignOptions { inputs: 6, ..CampaignOptions::default() }, 2, 600, u64::MAX);
+        run(CampaignOptions { inputs: 6, ..CampaignOptions::default() }, 2, 200, u64::MAX);
     let figures = clean(&results);
     assert_eq!(figures.below_floors(), Vec::<String>::new());
-    assert_eq!(figures.programs, 600);
+    assert_eq!(figures.programs, 200);
     assert_eq!(figures.passes.len(), passes::registry::PASSES.len(), "every pass is run");
-    assert!(figures.transitions() >= 500_000, "{} transitions", figures.transitions());
+    assert!(figures.transitions() >= 160_000, "{} transitions", figures.transitions());
     assert!(figures.versions.len() >= 4, "programs by number of versions: {:?}", figures.versions);
     assert!(
         figures.entries_fired * 2 > figures.entries_armed,
@@ -53,18 +54,18 @@ fn nothing_diverges_and_no_figure_is_below_its_floor() {
         figures.entries_armed
     );
     assert!(
-        figures.hops.chains >= 1000 && figures.hops.full_chains * 10 >= figures.hops.chains * 8,
+        figures.hops.chains >= 330 && figures.hops.full_chains * 10 >= figures.hops.chains * 8,
         "{:?}",
         figures.hops
     );
     assert_eq!(figures.hops.exhausted, 0);
     assert!(
-        figures.certificates.certified >= 10_000
+        figures.certificates.certified >= 3300
             && figures.certificates.dropped() * 100 <= figures.certificates.certified,
         "{figures:#?}"
     );
     assert!(
-        figures.composition.composed >= 1000 && figures.composition.same_point >= 100_000,
+        figures.composition.composed >= 330 && figures.composition.same_point >= 33_000,
         "{figures:#?}"
     );
 }
@@ -162,7 +163,8 @@ fn a_campaign_judges_speculation_unless_told_not_to() {
     assert!(without.state.runs > 0 && with != without.state, "a third of the programs has facts");
 }
 
-/// Each pass alone changes at least half of the programs.
+/// Each pass alone changes at least half of the programs. Oracles of versions that this pass alone
+/// does not make have other campaigns.
 #[test]
 fn every_pass_acts_on_half_of_the_programs() {
     for pass in passes::registry::PASSES {
@@ -171,6 +173,8 @@ fn every_pass_acts_on_half_of_the_programs() {
             versions: Some(2),
             inputs: 1,
             going_on: 0,
+            assumptions: 0,
+            inlining: false,
             ..CampaignOptions::default()
         };
         let results = run(options, 2, 24, u64::MAX);
@@ -222,6 +226,7 @@ fn every_stress_switch_moves_runs() {
     let mut hops = Vec::new();
     for stress in switches {
         let options = CampaignOptions { stress, inputs: 3, size: 80, ..CampaignOptions::default() };
+        let options = CampaignOptions { assumptions: 0, inlining: false, ..options };
         let results = run(options, 2, 40, u64::MAX);
         let figures = clean(&results);
         assert!(figures.stress.stressed >= 120, "{stress:?}: {} runs", figures.stress.stressed);

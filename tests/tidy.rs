@@ -21,6 +21,8 @@ mod parameters;
 mod proof;
 #[path = "tidy/prose.rs"]
 mod prose;
+#[path = "tidy/shared.rs"]
+mod shared;
 #[path = "tidy/sizes.rs"]
 mod sizes;
 mod star;

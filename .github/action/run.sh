@@ -152,20 +152,25 @@ for file in "${files[@]}"; do
   report "$file"
 done
 
-# fuzz OPTION...: appends a summary of the fuzzer to the comment
+# fuzz OPTION...: appends a summary of the fuzzer to the comment; prints nothing
 fuzz() {
-  local status=0
-  "$osier" fuzz "$@" --format markdown >>"$comment" || status=$?
-  judged "$status"
-  echo >>"$comment"
+  "$osier" fuzz "$@" --format markdown >>"$comment" || return $?
 }
 
-# --replay takes the records of the folder, not those of folders in it.
+# --replay takes the records of the folder, not those of folders in it. It has told a file without a
+# record (2), and has judged the others.
 if [ -n "$(find "$findings" -maxdepth 1 -name '*.json' -print -quit)" ]; then
-  fuzz --replay "$findings"
+  status=0
+  fuzz --replay "$findings" || status=$?
+  [ "$status" != 2 ] || status=1
+  judged "$status"
+  echo >>"$comment"
 fi
 if [ "$seconds" != 0 ]; then
+  status=0
   fuzz --corpus "${programs[@]}" --time "$seconds" --engine "${OSIER_ENGINE:-interp}" \
-    --seed "$seed" --findings "$findings"
+    --seed "$seed" --findings "$findings" || status=$?
+  judged "$status"
+  echo >>"$comment"
 fi
 exit "$failed"

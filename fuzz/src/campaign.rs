@@ -46,6 +46,9 @@ pub enum Drawn {
     End,
 }
 
+/// A listener to judgments: it gets the number of a case, and the judgment.
+pub type CaseWatch = dyn Fn(u64, &Judged) + Send + Sync;
+
 /// The limits of a campaign.
 #[derive(Clone)]
 pub struct CampaignLimits {
@@ -64,6 +67,9 @@ pub struct CampaignLimits {
     pub stop: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The limit on one case; `None` for no limit.
     pub case_time: Option<CaseTime>,
+    /// Called with the number and the judgment of each case, in no order. A case behind the last
+    /// batch is among them, although no figure counts it.
+    pub on_judged: Arc<CaseWatch>,
 }
 
 impl Default for CampaignLimits {
@@ -76,6 +82,7 @@ impl Default for CampaignLimits {
             failures: usize::MAX,
             stop: Arc::new(|| false),
             case_time: None,
+            on_judged: Arc::new(|_, _| {}),
         }
     }
 }
@@ -184,6 +191,7 @@ impl BatchWatch<'_> {
             CaseEvent::Judged { number, judged } => {
                 batch.begun = None;
                 batch.rest.start = number + 1;
+                (self.campaign.limits.on_judged)(number, &judged);
                 batch.results.figures.add(&judged.figures);
                 if !judged.findings.is_empty() {
                     batch.results.failures.push(FailedCase { number, findings: judged.findings });

@@ -49,6 +49,7 @@ pub(super) fn judged_by(
     let judged = catch_unwind(AssertUnwindSafe(|| {
         let mut figures = Figures { programs: 1, ..Figures::default() };
         *figures.versions.entry(case.versions()).or_default() += 1;
+        figures.note_run(FuzzOracle::Panic);
         let findings = judge(&mut figures).err().unwrap_or_default();
         (figures, findings)
     }));
@@ -83,12 +84,43 @@ fn run_oracles(
         judge_versions(case, damage, figures)?;
     }
     if case.options.inlining && !case.options.only_speculation {
+        figures.note_run(FuzzOracle::Inlining);
         inlining::run(case, &mut figures.inlining)?;
     }
     match case.options.assumptions {
         0 => Ok(()),
         _ if case.options.only_inlining => Ok(()),
-        _ => speculation::run(case, &mut figures.speculation),
+        _ => {
+            figures.note_run(FuzzOracle::Speculation);
+            speculation::run(case, &mut figures.speculation)
+        }
+    }
+}
+
+/// The oracles that judge mappings between versions that assume nothing, in order.
+const OF_MAPPINGS: [FuzzOracle; 6] = [
+    FuzzOracle::Certificates,
+    FuzzOracle::Lockstep,
+    FuzzOracle::State,
+    FuzzOracle::GoingOn,
+    FuzzOracle::Hops,
+    FuzzOracle::Composition,
+];
+
+/// Notes those of the oracles that the options of the case select.
+fn note_runs(case: &Case, figures: &mut Figures, oracles: &[FuzzOracle]) {
+    let options = &case.options;
+    for oracle in oracles {
+        let is_selected = match oracle {
+            FuzzOracle::Certificates => options.certificates,
+            FuzzOracle::GoingOn => options.going_on > 0,
+            FuzzOracle::Hops => options.chains > 0 || options.stress.is_on(),
+            FuzzOracle::Composition => case.versions() > 2,
+            _ => true,
+        };
+        if is_selected {
+            figures.note_run(*oracle);
+        }
     }
 }
 
@@ -98,14 +130,19 @@ fn judge_versions(
     damage: Option<EdgeDamage>,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
+    figures.note_run(FuzzOracle::Ssa);
     let families = derive(case, figures).map_err(|finding| vec![finding])?;
     let mapped = map(&families, case.level, damage, figures).map_err(|finding| vec![finding])?;
     if mapped.is_empty() {
+        // A program that no pass changes passes them all.
+        note_runs(case, figures, &OF_MAPPINGS);
         return Ok(());
     }
     if case.options.certificates {
+        figures.note_run(FuzzOracle::Certificates);
         certificates::run(case, &mapped, &mut figures.certificates)?;
     }
+    note_runs(case, figures, &[FuzzOracle::Lockstep, FuzzOracle::State, FuzzOracle::GoingOn]);
     for versions in pairs_of(case.versions()) {
         let pairs: Vec<FunctionPair<'_>> = mapped.iter().filter_map(|m| m.pair(versions)).collect();
         compare_states(
@@ -116,6 +153,7 @@ fn judge_versions(
             figures,
         )?;
     }
+    note_runs(case, figures, &[FuzzOracle::Hops]);
     hop(case, &mapped, figures)?;
     if case.options.stress.is_on() {
         for versions in pairs_of(case.versions()) {
@@ -130,6 +168,7 @@ fn judge_versions(
             )?;
         }
     }
+    note_runs(case, figures, &[FuzzOracle::Composition]);
     composition::run(case, &mapped, figures)?;
     match case.options.certificates {
         true => certificates::some_accepted(case, &figures.certificates),

@@ -40,8 +40,8 @@ mod text;
 mod versions;
 
 pub use campaign::{
-    BatchJudge, BatchWatch, CampaignLimits, CaseEvent, CaseSource, CaseTime, Drawn, FailedCase,
-    Results, campaign, campaign_by,
+    BatchJudge, BatchWatch, CampaignLimits, CaseEvent, CaseSource, CaseTime, CaseWatch, Drawn,
+    FailedCase, Results, campaign, campaign_by,
 };
 pub use case::{Case, World};
 pub use figures::{

@@ -7,6 +7,7 @@ use verify::state_oracle::{Difference, Divergence};
 /// A judge of one program and its versions. Cheap oracles with precise findings come first: the
 /// first oracle that finds something ends the judgment of a program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")] // as `name` has it
 pub enum FuzzOracle {
     /// No panic occurs in passes, the editor, the makers of mappings, or the judges.
     Panic,
@@ -66,6 +67,11 @@ impl FuzzOracle {
             FuzzOracle::Speculation => "speculation",
             FuzzOracle::Inlining => "inlining",
         }
+    }
+
+    /// The oracle with this name.
+    pub fn from_name(name: &str) -> Option<FuzzOracle> {
+        FuzzOracle::ALL.into_iter().find(|oracle| oracle.name() == name)
     }
 
     /// The oracle to which a divergence found by the state oracle belongs.

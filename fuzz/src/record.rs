@@ -74,6 +74,14 @@ impl FindingKey {
     }
 }
 
+impl FuzzFinding {
+    /// Whether two findings in any programs are of the same oracle at the same place
+    /// ([`FindingKey::place`]).
+    pub fn is_like(&self, other: &FuzzFinding) -> bool {
+        self.oracle == other.oracle && general(&self.message) == general(&other.message)
+    }
+}
+
 impl fmt::Display for FindingKey {
     /// Prints a name for files: letters, digits, `-` and `_`. The place is a hash in it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

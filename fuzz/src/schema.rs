@@ -27,9 +27,13 @@ pub struct FuzzReport {
     /// The number of programs in which each oracle found something. `null` for an oracle that did
     /// not run.
     pub oracles: BTreeMap<&'static str, Option<u64>>,
-    /// The floors that the figures of generated programs fall below, as sentences. The figures of
-    /// native code have no floors.
+    /// The floors that the figures fall below, as sentences: figures of generated programs, and the
+    /// compared transitions of each program of the corpus, of which there must be one.
     pub below_floors: Vec<String>,
+    /// The programs of the corpus in which no transition was compared, in the form that `--corpus`
+    /// accepts: the oracles of transitions judged nothing there. Example: a program that ends at
+    /// once.
+    pub idle: Vec<String>,
     /// The programs with findings.
     pub failures: Vec<FuzzFailure>,
     /// The number of compared transitions.
@@ -122,16 +126,21 @@ pub struct FuzzFailure {
 /// run.
 pub fn by_oracle(figures: &Figures) -> BTreeMap<&'static str, Option<u64>> {
     let found = |oracle: &FuzzOracle| figures.findings.get(oracle).copied().unwrap_or(0);
-    FuzzOracle::ALL.iter().map(|o| (o.name(), figures.asked(*o).then(|| found(o)))).collect()
+    FuzzOracle::ALL.iter().map(|o| (o.name(), figures.has_run(*o).then(|| found(o)))).collect()
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::{CampaignOptions, judge};
+    use ir::text::parse_module;
 
     /// The report of a campaign that judged so many programs and found nothing.
     pub(crate) fn report(programs: u64) -> FuzzReport {
-        let all = Figures { programs, ..Figures::default() };
+        let mut all = Figures { programs, ..Figures::default() };
+        let not_run = [FuzzOracle::Native, FuzzOracle::Speculation, FuzzOracle::Inlining];
+        let run = FuzzOracle::ALL.into_iter().filter(|oracle| !not_run.contains(oracle));
+        all.ran = run.filter(|_| programs > 0).map(|oracle| (oracle, programs)).collect();
         FuzzReport {
             schema: 1,
             seed: 0,
@@ -143,6 +152,7 @@ pub(super) mod tests {
             oracles: by_oracle(&all),
             all,
             below_floors: Vec::new(),
+            idle: Vec::new(),
             failures: Vec::new(),
             transitions: 0,
             unfinished: Vec::new(),
@@ -170,6 +180,32 @@ pub(super) mod tests {
         };
         report.failures = keys.iter().map(failure).collect();
         report
+    }
+
+    /// `--only-inlining` of programs without calls counted all other oracles as judges.
+    #[test]
+    fn an_oracle_that_did_not_run_has_no_number() {
+        let text = "func @f(%x: i32) -> i32 {\nentry:\n  %y = add.i32 %x, %x\n  return %y\n}\n";
+        let ran = |options: CampaignOptions| {
+            let module = parse_module(text).expect("it is well-formed");
+            let f = module.func_named("f").expect("the text has it");
+            let judged = judge(&options.case(1, module, f, vec![vec![8]], 1000));
+            assert_eq!(judged.findings, []);
+            let all = by_oracle(&judged.figures);
+            all.into_iter().filter_map(|(name, found)| found.map(|_| name)).collect::<Vec<_>>()
+        };
+        let options = CampaignOptions { versions: Some(3), ..CampaignOptions::default() };
+        let all = FuzzOracle::ALL.map(FuzzOracle::name);
+        let mut interpreted: Vec<_> = all.into_iter().filter(|name| *name != "native").collect();
+        interpreted.sort_unstable();
+        assert_eq!(ran(options.clone()), interpreted);
+        let alone = CampaignOptions { only_inlining: true, ..options.clone() };
+        assert_eq!(ran(alone), ["inlining", "panic"]);
+        let alone = CampaignOptions { only_speculation: true, ..options.clone() };
+        assert_eq!(ran(alone), ["panic", "speculation"]);
+        let few = CampaignOptions { chains: 0, going_on: 0, assumptions: 0, ..options };
+        let few = CampaignOptions { certificates: false, inlining: false, ..few };
+        assert_eq!(ran(few), ["composition", "lockstep", "panic", "ssa", "state"]);
     }
 
     #[test]

@@ -259,7 +259,7 @@ fn passes(out: &mut String, figures: &Figures) {
 /// The number of programs in which each oracle found something, in the order of oracles. A dash
 /// marks an oracle that did not run.
 pub fn oracles_text(figures: &Figures) -> String {
-    let found = |oracle: &FuzzOracle| match figures.asked(*oracle) {
+    let found = |oracle: &FuzzOracle| match figures.has_run(*oracle) {
         true => figures.findings.get(oracle).copied().unwrap_or(0).to_string(),
         false => "-".to_owned(),
     };

@@ -101,7 +101,8 @@ fn shares(out: &mut String, report: &Report) {
     let name = pipeline_name(&report.pipeline);
     let levels = super::rows::levels(report);
     if levels.is_empty() {
-        line(out, &format!("The pipeline {} changed no function.\n", code_span(&name)));
+        let name = code_span(&name);
+        line(out, &format!("The pipeline {name} changed no function: no share was measured.\n"));
         return;
     }
     let heading: Vec<&str> = levels.iter().map(|level| LEVELS[*level]).collect();

@@ -15,6 +15,7 @@ pub fn is_of_library(name: &str) -> bool {
     is_reserved(name)
         || PATHS.iter().any(|path| has_path(name, path))
         || MANGLED.iter().any(|path| name.starts_with(path))
+        || crate_of_v0(name).is_some_and(|of| PATHS.contains(&of))
         || LIBRARY.contains(&name)
 }
 
@@ -35,6 +36,36 @@ fn has_path(name: &str, path: &str) -> bool {
     name.strip_prefix(path).is_some_and(|rest| rest.starts_with("::"))
 }
 
+/// The crate in which a function is, by its name in Rust's mangling v0: for a method, the crate of
+/// its `impl`. Example: `core` of `_RNvNtCs9ltgdHTiPiY_4core3fmt5write`. `None` for other names,
+/// and for methods of traits on types without a path. Cost: linear in the name.
+fn crate_of_v0(name: &str) -> Option<&str> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut path = name.strip_prefix("_R")?.trim_start_matches(is_digit);
+    // Everything in front of the root of the path (`C`) says what kind of path it is.
+    let root = loop {
+        let (kind, rest) = path.split_at_checked(1)?;
+        path = match kind {
+            "C" => break without_disambiguator(rest)?,
+            "N" => rest.get(1..)?,
+            "I" | "Y" => rest,
+            "M" | "X" => without_disambiguator(rest)?,
+            _ => return None,
+        };
+    };
+    let name = root.trim_start_matches(is_digit);
+    let length: usize = root[..root.len() - name.len()].parse().ok()?;
+    name.strip_prefix('_').unwrap_or(name).get(..length)
+}
+
+/// What follows a disambiguator of the mangling v0: `s`, a number, `_`.
+fn without_disambiguator(path: &str) -> Option<&str> {
+    match path.strip_prefix('s') {
+        Some(rest) => rest.split_once('_').map(|(_, rest)| rest),
+        None => Some(path),
+    }
+}
+
 /// Paths of the libraries of Rust and C++.
 const PATHS: [&str; 8] = [
     "std",
@@ -48,7 +79,7 @@ const PATHS: [&str; 8] = [
 ];
 
 /// The same, mangled.
-const MANGLED: [&str; 12] = [
+const MANGLED: [&str; 14] = [
     "_ZNSt",
     "_ZNKSt",
     "_ZSt",
@@ -59,8 +90,10 @@ const MANGLED: [&str; 12] = [
     "_ZNK4core",
     "_ZN17compiler_builtins",
     "_ZN8dlmalloc",
+    "_Znw", // C++'s operators `new`, `new[]`, `delete`, `delete[]`
     "_Zna",
     "_Zdl",
+    "_Zda",
 ];
 
 /// Functions of C libraries for WebAssembly: of the standard, and large ones inside.
@@ -103,6 +136,11 @@ mod tests {
             "<core::fmt::Error as core::fmt::Debug>::fmt",
             "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
             "_ZNSt3__26vectorIiE9push_backEi",
+            "_Znwm",
+            "_ZdaPvm",
+            "_RNvNtCs9ltgdHTiPiY_4core3fmt5write",
+            "_RNvMs_NtCsgEfFEXEyHLj_5alloc3vecINtB4_3VechE4pushCs1_4mine",
+            "_RINvNtCs9ltgdHTiPiY_4core3mem4swapmE",
             "_Exit",
         ] {
             assert!(is_of_library(name), "{name}");
@@ -114,6 +152,11 @@ mod tests {
             "stdio",
             "standard::run",
             "_ZN4mine3runEv",
+            "_RNvCs1_4mine4core",
+            "_RNvXs0_Cs1_4mineNtB5_4TreeNtNtCs9ltgdHTiPiY_4core3fmt5Debug3fmt",
+            "_RNvC",
+            "_RNvCs_99core",
+            "_R\u{e9}",
             "<mine::Tree as core::fmt::Debug>::fmt",
             "_one",
             "",

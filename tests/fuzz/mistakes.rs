@@ -110,15 +110,17 @@ fn reduced(
     damage: Option<EdgeDamage>,
     most: usize,
 ) -> (Case, Judged) {
-    let (case, _) = first_failure(oracle, wrong, damage);
+    let (case, judged) = first_failure(oracle, wrong, damage);
+    let first = |judged: Judged| judged.findings.into_iter().next();
+    let finding = first(judged).expect("the oracle finds something");
     assert!(
         instructions(&case) > 5 * most,
         "the case has only {} instructions",
         instructions(&case)
     );
-    let small = reduce(&case, oracle, &|case| judge_with(case, damage).oracle());
+    let small = reduce(&case, &finding, &|case| first(judge_with(case, damage)));
     let judged = judge_with(&small, damage);
-    assert_eq!(judged.oracle(), Some(oracle));
+    assert!(judged.findings[0].is_like(&finding), "{} is not {finding}", judged.findings[0]);
     let text = ir::text::print_module(&small.module);
     assert!(
         instructions(&small) <= most,

@@ -3,8 +3,10 @@
 use crate::report;
 use crate::tree::{Source, files, sources};
 use proc_macro2::{TokenStream, TokenTree};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Library crates: no input or output, no clock, no global state.
 const LIBRARIES: &[&str] = &[
@@ -43,7 +45,16 @@ fn identifiers(tokens: TokenStream, found: &mut Vec<(String, usize)>) {
     }
 }
 
-pub(crate) fn identifiers_of(source: &Source) -> Vec<(String, usize)> {
+/// The identifiers of all sources with their lines, by path: several tests read them.
+static IDENTIFIERS: LazyLock<BTreeMap<String, Vec<(String, usize)>>> =
+    LazyLock::new(|| sources().iter().map(|s| (s.path.clone(), identifiers_in(s))).collect());
+
+/// The identifiers of a source of the repository with their lines.
+pub(crate) fn identifiers_of(source: &Source) -> &'static [(String, usize)] {
+    &IDENTIFIERS[&source.path]
+}
+
+fn identifiers_in(source: &Source) -> Vec<(String, usize)> {
     let tokens = source.text.parse().unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
     let mut found = Vec::new();
     identifiers(tokens, &mut found);
@@ -79,7 +90,7 @@ fn libraries_do_no_io_and_keep_no_state() {
     let libraries = |s: &Source| LIBRARIES.iter().any(|l| s.path.starts_with(l)) && !s.is_test();
     for source in sources().iter().filter(|s| libraries(s)) {
         checked += 1;
-        let tokens: Vec<(String, usize)> = identifiers_of(source);
+        let tokens = identifiers_of(source);
         for pair in tokens.windows(2) {
             let (first, second) = (pair[0].0.as_str(), pair[1].0.as_str());
             let is_io = (first == "std" && names.contains(&second))
@@ -108,7 +119,7 @@ fn production_code_has_no_mutants() {
     let mut findings = Vec::new();
     let sources: Vec<Source> = sources().into_iter().filter(is_production).collect();
     for source in &sources {
-        let found = identifiers_of(source).into_iter();
+        let found = identifiers_of(source).iter();
         let named = found.filter(|(word, _)| words.contains(&word.as_str()));
         findings.extend(named.map(|(word, line)| format!("{}:{line}: `{word}`", source.path)));
     }

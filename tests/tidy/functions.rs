@@ -1,6 +1,8 @@
-//! The functions of a source and their lengths.
+//! The functions of the sources, their lengths, and their parameters that are tuples.
 
-use crate::tree::Source;
+use crate::parameters::{PackedParameter, packed};
+use crate::tree::{Source, sources};
+use std::sync::LazyLock;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
@@ -10,13 +12,27 @@ pub(crate) struct Function {
     pub(crate) lines: usize,
 }
 
-/// Every function with a body, except functions of test modules.
-pub(crate) fn functions(source: &Source) -> Vec<Function> {
-    let file = syn::parse_file(&source.text)
-        .unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
+/// The facts about the syntax of a source that tests ask for.
+pub(crate) struct SyntaxFacts {
+    pub(crate) source: Source,
+    /// Every function with a body, except functions of test modules.
+    pub(crate) functions: Vec<Function>,
+    pub(crate) packed: Vec<PackedParameter>,
+}
+
+/// The facts about all sources, each of which is parsed once.
+pub(crate) static SYNTAX: LazyLock<Vec<SyntaxFacts>> =
+    LazyLock::new(|| sources().into_iter().map(facts).collect());
+
+fn facts(source: Source) -> SyntaxFacts {
+    let file = parsed(&source);
     let mut collector = Collector { found: Vec::new() };
     collector.visit_file(&file);
-    collector.found
+    SyntaxFacts { functions: collector.found, packed: packed(&file), source }
+}
+
+pub(crate) fn parsed(source: &Source) -> syn::File {
+    syn::parse_file(&source.text).unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path))
 }
 
 struct Collector {

@@ -1,13 +1,14 @@
 //! The parameters of functions: none is a tuple of strangers.
 
+use crate::functions::{SYNTAX, SyntaxFacts, parsed};
 use crate::report;
-use crate::tree::{Source, sources};
+use crate::tree::Source;
 use std::collections::BTreeSet;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 /// A parameter whose type is a tuple, or a reference to one.
-struct Packed {
+pub(crate) struct PackedParameter {
     line: usize,
     /// The name of the function; `fn` for a type of functions.
     function: String,
@@ -23,13 +24,11 @@ struct Packed {
 /// - parameters of closures, since the caller of the closure decides on them;
 /// - parameters of a method that implements a trait, since the trait decides on them: the check
 ///   judges the declaration, and a trait from outside forces them.
-fn packed(source: &Source) -> Vec<Packed> {
-    let file = syn::parse_file(&source.text)
-        .unwrap_or_else(|e| panic!("{} is not Rust: {e}", source.path));
+pub(crate) fn packed(file: &syn::File) -> Vec<PackedParameter> {
     let mut aliases = AliasNames::default();
-    aliases.visit_file(&file);
+    aliases.visit_file(file);
     let mut search = PackedSearch { aliases: aliases.0, found: Vec::new() };
-    search.visit_file(&file);
+    search.visit_file(file);
     search.found
 }
 
@@ -47,7 +46,7 @@ impl<'ast> Visit<'ast> for AliasNames {
 
 struct PackedSearch {
     aliases: BTreeSet<String>,
-    found: Vec<Packed>,
+    found: Vec<PackedParameter>,
 }
 
 impl PackedSearch {
@@ -69,7 +68,8 @@ impl PackedSearch {
                 && self.is_tuple(&parameter.ty)
             {
                 let line = parameter.span().start().line;
-                self.found.push(Packed { line, function: signature.ident.to_string() });
+                let function = signature.ident.to_string();
+                self.found.push(PackedParameter { line, function });
             }
         }
     }
@@ -101,7 +101,7 @@ impl<'ast> Visit<'ast> for PackedSearch {
         for input in &function.inputs {
             if self.is_tuple(&input.ty) {
                 let line = input.span().start().line;
-                self.found.push(Packed { line, function: "fn".to_owned() });
+                self.found.push(PackedParameter { line, function: "fn".to_owned() });
             }
         }
         visit::visit_type_bare_fn(self, function);
@@ -110,21 +110,20 @@ impl<'ast> Visit<'ast> for PackedSearch {
 
 #[test]
 fn no_parameter_is_a_tuple() {
-    let sources = sources();
-    let found = |source: &Source| {
-        let named = |Packed { line, function }| {
-            format!("{}:{line}: a parameter of {function}", source.path)
+    let found = |facts: &SyntaxFacts| {
+        let named = |PackedParameter { line, function }: &PackedParameter| {
+            format!("{}:{line}: a parameter of {function}", facts.source.path)
         };
-        packed(source).into_iter().map(named).collect::<Vec<_>>()
+        facts.packed.iter().map(named).collect::<Vec<_>>()
     };
-    report(sources.len(), sources.iter().flat_map(found).collect());
+    report(SYNTAX.len(), SYNTAX.iter().flat_map(found).collect());
 }
 
 #[test]
 fn packed_parameters_are_found() {
     let found = |text: &str| -> Vec<String> {
         let source = Source { path: String::new(), text: text.to_owned() };
-        packed(&source).into_iter().map(|one| one.function).collect()
+        packed(&parsed(&source)).into_iter().map(|one| one.function).collect()
     };
     assert_eq!(found("fn f((a, b): (u8, u16)) {}"), ["f"]);
     assert_eq!(found("fn f(a: &(u8, u16), b: (&u8, &u8)) {}"), ["f", "f"]);

@@ -50,12 +50,14 @@ pub(super) fn completions(args: &CompletionArgs) -> Result<(), CommandFailure> {
 pub(super) fn man(args: &ManArgs) -> Result<(), CommandFailure> {
     let mut osier = Cli::command();
     osier.build();
+    // A page of a command has no version of its own.
+    let version = format!("osier {}", osier.get_version().unwrap_or_default());
     let (page, title) = match &args.command {
         None => (osier, "osier".to_owned()),
         Some(name) => (named(&osier, name)?, format!("osier-{name}")),
     };
     let mut text = Vec::new();
-    let rendered = clap_mangen::Man::new(page).title(title).render(&mut text);
+    let rendered = clap_mangen::Man::new(page).title(title).source(version).render(&mut text);
     rendered.map_err(|error| CommandFailure::writing("the page", &error))?;
     write(text)
 }

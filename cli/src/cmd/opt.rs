@@ -38,6 +38,14 @@ enum Emit {
     Dot,
 }
 
+/// Output about versions with inlined code
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EmitInlined {
+    Actions,
+    Listing,
+    Mapping,
+}
+
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The module
@@ -118,15 +126,20 @@ fn inlined(
     selected: &[(Func, &Function)],
     plan: &InlinePlan,
 ) -> Result<String, CommandFailure> {
-    if args.emit == Emit::Oir {
-        let callers = Callers::new(module);
-        let version =
-            |(func, base)| plan.version(&callers, func, base, Vigilance::On, &mut NoObserver).0;
-        return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
-    }
-    if args.emit == Emit::Dot {
-        return Err(CommandFailure::input("--emit dot: no pipeline with inline, as yet"));
-    }
+    let emit = match args.emit {
+        Emit::Oir => {
+            let callers = Callers::new(module);
+            let version =
+                |(func, base)| plan.version(&callers, func, base, Vigilance::On, &mut NoObserver).0;
+            return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
+        }
+        Emit::Dot => {
+            return Err(CommandFailure::input("--emit dot: no pipeline with inline, as yet"));
+        }
+        Emit::Listing => EmitInlined::Listing,
+        Emit::Actions => EmitInlined::Actions,
+        Emit::Mapping => EmitInlined::Mapping,
+    };
     level::of_inlined(args.level)?;
     let plan = &plan.clone().with_retry(args.retry.bounds());
     let landings = CalleeLandings::new(module, plan);
@@ -134,7 +147,7 @@ fn inlined(
     for (func, base) in selected {
         // Call this first, so that a file has the ids that `osier check` draws.
         let is_plain = !plan.inlines(landings.callers(), *func, &mut NoObserver);
-        if is_plain && args.emit != Emit::Listing {
+        if is_plain && emit != EmitInlined::Listing {
             // The version is that of the passes before the inlining.
             text += &emitted(args, &plan.first, module, lines, base);
             continue;
@@ -149,13 +162,13 @@ fn inlined(
             // A copy that the checker rejects is a bug of ours, not a property of the program.
             Err(error) => panic!("@{}: {error}", base.name()),
         };
-        match args.emit {
-            Emit::Oir | Emit::Listing | Emit::Dot => text += &listing::frames(module, &made, lines),
-            Emit::Actions => {
+        match emit {
+            EmitInlined::Listing => text += &listing::frames(module, &made, lines),
+            EmitInlined::Actions => {
                 let log = made.tree.log(VersionTree::BASE, made.optimized);
                 text += &listing::actions(base.name(), &log.expect("derived from the base"));
             }
-            Emit::Mapping => {
+            EmitInlined::Mapping => {
                 // Frames of the function itself have the proof of its own pair.
                 let inlined = made.copies.instances()[1..].iter().map(|one| one.func);
                 landed.extend(inlined.filter(|callee| callee != func));
@@ -163,9 +176,11 @@ fn inlined(
             }
         }
     }
-    match args.emit {
-        Emit::Mapping => Ok(with_landings(args, module, selected.len(), &landings, &landed, &text)),
-        Emit::Oir | Emit::Listing | Emit::Actions | Emit::Dot => Ok(text),
+    match emit {
+        EmitInlined::Mapping => {
+            Ok(with_landings(args, module, selected.len(), &landings, &landed, &text))
+        }
+        EmitInlined::Listing | EmitInlined::Actions => Ok(text),
     }
 }
 

@@ -70,9 +70,13 @@ fn the_action_reports_compares_and_fuzzes() {
 fn a_program_that_stays_as_it_is_has_no_shares() {
     let folder = scratch();
     file(&folder, "app.wasm", wat::parse_str("(module (func (export \"f\")))").expect("a module"));
-    let variables = [("OSIER_MODULES", "app.wasm"), ("OSIER_FUZZ_SECONDS", "0")];
+    let modules = ("OSIER_MODULES", "app.wasm");
+    let variables = [modules, ("OSIER_MIN", "avail=99"), ("OSIER_FUZZ_SECONDS", "0")];
     let ended = action(folder.path(), &variables).with_status(0);
-    assert!(ended.stdout.contains("The pipeline `O1` changed no function.\n"), "{ended:#?}");
+    let told = "The pipeline `O1` changed no function: no share was measured.\n";
+    assert!(ended.stdout.contains(told), "{ended:#?}");
+    let note = "osier: note: --min measured nothing: O1 changed no function\n";
+    assert!(ended.stderr.contains(note), "{ended:#?}");
 }
 
 #[test]

@@ -85,9 +85,13 @@ fn endless_record() -> String {
     let text = record(1, true)
         .replace("entry:\\n  %y = add.i32 %x, %x\\n  return %y\\n}", endless)
         .replace("\"fuel\":1000", &format!("\"fuel\":{}", 1_u64 << 40))
-        .replace("\"case_time\":null", "\"case_time\":1")
-        .replace("\"oracle\":\"state\"", "\"oracle\":\"native\"");
-    of_engine(&text, "jit").replace("state-any-00000000", "native-any-00000000")
+        .replace("\"case_time\":null", "\"case_time\":1");
+    of_engine(&of_oracle(&text, "native"), "jit")
+        .replace("state-any-00000000", "native-any-00000000")
+}
+
+fn of_oracle(record: &str, oracle: &str) -> String {
+    record.replace("\"oracle\":\"state\"", &format!("\"oracle\":\"{oracle}\""))
 }
 
 fn of_engine(record: &str, engine: &str) -> String {
@@ -97,11 +101,29 @@ fn of_engine(record: &str, engine: &str) -> String {
 #[test]
 fn a_saved_program_is_judged_by_its_record() {
     let folder = scratch();
-    for engine in ["interp", "jit"] {
-        let text = of_engine(&record(1, true), engine);
+    for (engine, oracle) in [("interp", "state"), ("jit", "native")] {
+        let text = of_engine(&of_oracle(&record(1, true), oracle), engine);
         let path = file(&folder, &format!("{engine}.json"), text);
         let ended = ended(command(&["fuzz", "--replay", &path])).with_status(0);
         assert_eq!(ended.stdout, format!("{:<16}state-any-00000000\n", "passes"));
+    }
+}
+
+/// Findings of oracles that did not run passed.
+#[test]
+fn a_finding_passes_by_its_own_oracle_alone() {
+    let folder = scratch();
+    let no_inlining = |record: String| record.replace("\"60\"]", "\"60\",\"--no-inlining\"]");
+    for (name, text) in [
+        ("native", of_oracle(&record(1, true), "native")),
+        ("state", of_engine(&record(1, true), "jit")),
+        ("inlining", no_inlining(of_oracle(&record(1, true), "inlining"))),
+    ] {
+        let path = file(&folder, &format!("{name}.json"), text);
+        let ended = ended(command(&["fuzz", "--replay", &path])).with_status(1);
+        assert_eq!(ended.stdout, format!("{:<16}state-any-00000000\n", "not judged"));
+        let why = format!("the oracle {name} does not run");
+        assert!(ended.stderr.contains(&why), "{ended:#?}");
     }
 }
 
@@ -116,7 +138,7 @@ fn all_but_the_findings_that_pass_are_merged() {
     file(&folder, "c.json", late.replace("\"--engine\",\"jit\",", ""));
     file(&folder, "d.json", record(1, true));
     let [from, to] = [&folder, &merged].map(|folder| folder.path().to_str().expect("UTF-8"));
-    let ended = ended(command(&["fuzz", "--replay", from, "--findings", to])).with_status(1);
+    let ended = ended(command(&["fuzz", "--replay", from, "--findings", to])).with_status(2);
     let expected = [
         ("not judged", "a"),
         ("still fails", "native-any-00000000"),
@@ -125,7 +147,13 @@ fn all_but_the_findings_that_pass_are_merged() {
     ]
     .map(|(verdict, key)| format!("{verdict:<16}{key}\n"));
     assert_eq!(ended.stdout, expected.concat(), "{ended:#?}");
-    for part in ["a.json: a record of schema 2, not 1", "took longer than --case-time"] {
+    let parts = [
+        "a.json: a record of schema 2, not 1",
+        "took longer than --case-time",
+        "4 findings judged again: 1 still fails, 2 not judged",
+        "--replay: 1 file has no record of a finding",
+    ];
+    for part in parts {
         assert!(ended.stderr.contains(part), "{ended:#?}");
     }
     let names = ["late-any-00000000.json", "native-any-00000000.json"];
@@ -137,18 +165,33 @@ fn files_that_are_no_findings_are_named() {
     let (folder, empty) = (scratch(), scratch());
     let key = record(1, true).replace("state-any-00000000", "../state");
     let options = record(1, true).replace("--size\",\"60", "--findings\",\"elsewhere");
-    for (path, status, why) in [
-        (file(&folder, "schema.json", record(2, true)), 1, "a record of schema 2, not 1"),
-        (file(&folder, "text.json", "{}"), 1, "no record of a finding: missing field"),
-        (file(&folder, "none.json", record(1, false)), 1, "whose options select no program"),
-        (folder.path().join("absent.json").to_str().expect("UTF-8").to_owned(), 2, "cannot read"),
-        (file(&folder, "key.json", key), 1, "a record whose key is no name"),
-        (file(&folder, "options.json", options), 1, "a record whose options select no program"),
-        (empty.path().to_str().expect("UTF-8").to_owned(), 2, "--replay: no findings"),
+    let oracle = of_oracle(&record(1, true), "stat");
+    let steps = record(1, true).replace("[[\"simplify\",\"gvn\"]]", "[]");
+    for (path, why) in [
+        (file(&folder, "schema.json", record(2, true)), "a record of schema 2, not 1"),
+        (file(&folder, "text.json", "{}"), "no record of a finding: missing field"),
+        (file(&folder, "none.json", record(1, false)), "whose options select no program"),
+        (folder.path().join("absent.json").to_str().expect("UTF-8").to_owned(), "cannot read"),
+        (file(&folder, "key.json", key), "a record whose key is no name"),
+        (file(&folder, "options.json", options), "a record whose options select no program"),
+        (file(&folder, "oracle.json", oracle), "a record of an unknown oracle, `stat`"),
+        (file(&folder, "steps.json", steps), "a record whose program has no steps"),
+        (empty.path().to_str().expect("UTF-8").to_owned(), "--replay: no findings"),
     ] {
-        let ended = ended(command(&["fuzz", "--replay", &path])).with_status(status);
+        let ended = ended(command(&["fuzz", "--replay", &path])).with_status(2);
         assert!(ended.stderr.contains(why), "{ended:#?}");
     }
+}
+
+/// The process of a finding would wait for a second reading of the pipe.
+#[test]
+fn a_pipe_is_no_record() {
+    let folder = scratch();
+    let path = folder.path().join("pipe.json").to_str().expect("UTF-8").to_owned();
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(made.success());
+    let ended = ended(command(&["fuzz", "--replay", &path])).with_status(2);
+    assert!(ended.stderr.contains("pipe.json: neither a file nor a folder"), "{ended:#?}");
 }
 
 /// The failure itself was never told, and later findings were not written.
@@ -189,7 +232,7 @@ fn limits_on_reading_are_part_of_a_finding() {
 #[test]
 fn a_program_that_cannot_be_read_is_not_judged() {
     let folder = scratch();
-    let case = r#"{"module":"no module","entry":"f","arguments":[],"fuel":1,"steps":[],"rewrites":0,"level":"avail","seed":0}"#;
+    let case = r#"{"module":"no module","entry":"f","arguments":[],"fuel":1,"steps":[[]],"rewrites":0,"level":"avail","seed":0}"#;
     let broken = record(1, false).replace("\"case\":null", &format!("\"case\":{case}"));
     let path = file(&folder, "broken.json", broken);
     let ended = ended(command(&["fuzz", "--replay", &path])).with_status(1);

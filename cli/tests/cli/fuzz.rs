@@ -71,6 +71,37 @@ fn a_program_with_more_memories_than_can_be_guarded_is_judged_too() {
     );
 }
 
+/// A program that ends at once passed, although nothing in it was compared.
+#[test]
+fn a_program_without_a_transition_is_named_as_not_judged() {
+    let folder = scratch();
+    let program = |name: &str, body: &str| {
+        let text = format!("(module (memory 1) (func (export \"_start\") (local i32) {body}))");
+        file(&folder, name, wat::parse_str(text).expect("a module"))
+    };
+    let idle = program("idle.wasm", "");
+    let busy = program(
+        "busy.wasm",
+        "(loop (i32.store (i32.const 8) (local.tee 0 (i32.add (local.get 0) (i32.const 3))))
+           (br_if 0 (i32.lt_u (local.get 0) (i32.mul (i32.const 40) (i32.const 3)))))",
+    );
+    for engine in ["interp", "jit"] {
+        let args = ["fuzz", "--engine", engine, "--corpus", &busy, &idle];
+        let told = ended(command(&args)).with_status(0).stdout;
+        let named: Vec<&str> = told.lines().filter(|l| l.starts_with("not judged ")).collect();
+        assert_eq!(named, [format!("not judged    {idle}: no transition compared")], "{told}");
+        let failed = ended(command(&[&args[..], &["--floors"]].concat())).with_status(1);
+        assert!(
+            failed.stderr.contains(&format!("no transition compared: {idle}\n")),
+            "{failed:#?}"
+        );
+    }
+    let args = ["fuzz", "--corpus", &busy, "--floors", "--format", "json"];
+    let report: serde_json::Value =
+        serde_json::from_str(&ended(command(&args)).with_status(0).stdout).expect("JSON");
+    assert_eq!(report["idle"], serde_json::json!([]));
+}
+
 #[test]
 fn a_removed_command_cannot_start_itself_again() {
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_osier"));

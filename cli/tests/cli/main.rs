@@ -16,4 +16,5 @@ mod run;
 mod source;
 mod start;
 mod tools;
+mod typed;
 mod wasi;

@@ -35,7 +35,6 @@ use osier::transition::mapping::{Assign, Mapping, Operand};
 use osier::{Format, load};
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Command, Stdio};
 use verify::state_oracle::{FunctionPair, Oracle, OracleOptions};
 
 /// The files whose blocks are checked.
@@ -313,53 +312,6 @@ fn the_readme_shows_part_of_a_report() {
         assert!(printed.any(|l| l == line), "not printed, or not in this order: {line}");
     }
     assert!(count >= 10, "{count} lines are few for a picture");
-}
-
-/// The manuals whose commands a reader can type as they are.
-const TYPED: [&str; 3] = ["docs/profile.md", "docs/programs.md", "docs/report.md"];
-
-/// The lines of the shell blocks of a manual, block by block, without comments.
-fn shell_blocks(manual: &str) -> Vec<Vec<String>> {
-    let text = fs::read_to_string(root().join(manual)).expect("a manual");
-    let blocks = text.split("\n```sh\n").skip(1);
-    let lines = |block: &str| {
-        let block = block.split("\n```").next().unwrap_or("").to_owned();
-        let line = |line: &str| line.split(" #").next().unwrap_or("").trim().to_owned();
-        block.lines().map(line).collect()
-    };
-    blocks.map(lines).collect()
-}
-
-/// Each command with the files of the repository ends well, in a folder that has them. Commands
-/// with a word in capital letters name a file of the reader's; the text says which.
-#[test]
-fn commands_of_the_manuals_run_as_they_are_printed() {
-    let mut count = 0;
-    for block in TYPED.into_iter().flat_map(shell_blocks) {
-        let folder = scratch();
-        for name in ["cli", "docs", "tests", "wasm"] {
-            let link = folder.path().join(name);
-            std::os::unix::fs::symlink(root().join(name), link).expect("a link");
-        }
-        let is_blank = |word: &&str| word.split('.').next().is_some_and(|w| w == "FILE");
-        for line in block {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let mut command = match words.as_slice() {
-                ["osier", rest @ ..] if !rest.iter().any(is_blank) => harness::command(rest),
-                ["cp", rest @ ..] => {
-                    let mut copy = Command::new("cp");
-                    copy.args(rest);
-                    copy
-                }
-                _ => continue,
-            };
-            command.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            let ended = harness::output(&mut command);
-            assert!(ended.status.success(), "{line}: {ended:?}");
-            count += 1;
-        }
-    }
-    assert!(count >= 10, "only {count} commands were run");
 }
 
 #[test]

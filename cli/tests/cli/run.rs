@@ -195,6 +195,8 @@ fn arguments_of_the_program_follow_the_file() {
                 before FILE\n";
     assert_eq!(bytes(&["--engine", "jit"]), (13, note.to_owned()));
     assert_eq!(bytes(&["--engine=jit"]), (13, note.to_owned()));
+    // An option of all commands.
+    assert_eq!(bytes(&["--quiet"]), (8, note.replace("--engine", "--quiet")));
 }
 
 #[test]

@@ -26,16 +26,33 @@ fn osier_alone_prints_a_screen_that_names_its_version_and_commands() {
 
 #[test]
 fn completions_and_pages_know_every_command() {
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+    // How each shell begins the part of a command: a word alone occurs in many texts.
+    for (shell, begins) in [
+        ("bash", "osier,{})"),
+        ("elvish", "&'osier;{}'="),
+        ("fish", "-a \"{}\""),
+        ("powershell", "'osier;{}' {"),
+        ("zsh", "_osier__subcmd__{}_commands()"),
+    ] {
         let text = osier(&["completions", shell]).with_status(0).stdout;
-        assert!(COMMANDS.iter().all(|command| text.contains(command)), "{shell}");
+        for command in COMMANDS {
+            let part = begins.replace("{}", command);
+            assert!(text.contains(&part), "{shell} has no {part}:\n{text}");
+        }
         assert!(text.contains("blame-check"), "{shell} knows options");
     }
+    let version = osier(&["--version"]).with_status(0).stdout;
+    let version = version.trim_end();
+    let heading = |page: &str| page.lines().find(|l| l.starts_with(".TH ")).map(str::to_owned);
     let page = osier(&["man"]).with_status(0).stdout;
-    assert!(page.contains(".TH osier 1"), "{page}");
+    let head = heading(&page).expect("a heading");
+    assert!(head.starts_with(".TH osier 1") && head.contains(version), "{head}");
     for command in COMMANDS {
         let page = osier(&["man", command]).with_status(0).stdout;
-        assert!(page.contains(&format!(".TH osier-{command} 1")), "{page}");
+        let head = heading(&page).expect("a heading");
+        assert!(head.starts_with(&format!(".TH osier-{command} 1")), "{head}");
+        assert!(head.contains(version), "{head}");
+        assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH OPTIONS"), "{page}");
     }
     let unknown = osier(&["man", "rum"]).with_status(2).stderr;
     assert!(unknown.starts_with("osier: no command \"rum\" (commands: run, opt,"), "{unknown}");
@@ -76,6 +93,18 @@ fn a_graph_has_the_blocks_loops_and_entries_of_both_versions() {
     let text = graph("docs/examples/window.oir", "window");
     assert!(text.starts_with("digraph \"window\" {\n") && text.ends_with("}\n"), "{text}");
     assert_eq!(text.matches(" {\n").count(), text.matches("}\n").count(), "{text}");
+    // Each block of both versions is a node, and once.
+    for block in ["base start", "base head", "optimized start", "optimized head"] {
+        let node = text.lines().filter(|l| l.trim_start().starts_with(&format!("\"{block}\" [")));
+        assert_eq!(node.count(), 1, "{block}: {text}");
+    }
+    // An edge inside a version joins two of its blocks.
+    for line in text.lines().filter(|line| line.contains(" -> ") && !line.contains("dashed")) {
+        let ends: Vec<&str> = line.split('"').skip(1).step_by(2).take(2).collect();
+        let [from, to] = ends[..] else { panic!("{line}") };
+        assert_eq!(from.split(' ').next(), to.split(' ').next(), "{line}");
+        assert!(text.contains(&format!("\"{to}\" [")), "{line}");
+    }
     for part in [
         "subgraph \"cluster base\" {",
         "subgraph \"cluster optimized\" {",

@@ -14,7 +14,6 @@ pub use speculation::SpeculationFigures;
 pub use sum::AddUp;
 
 use super::oracle::FuzzOracle;
-use keys::OracleFigures;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use sum::figures;
@@ -113,6 +112,9 @@ figures! {
         pub refused: u64,
         /// The number of programs, by number of versions.
         pub versions: BTreeMap<usize, u64>,
+        /// The number of programs that each oracle judged: the options select the oracle, and no
+        /// earlier oracle ended the judgment. It may have found nothing to judge in them.
+        pub ran: BTreeMap<FuzzOracle, u64>,
         /// The figures of each pass, by its name.
         pub passes: BTreeMap<String, PassFigures>,
         /// The number of pairs of versions of a function with mappings.
@@ -185,35 +187,28 @@ impl Figures {
         self.state.total().transitions + speculation + inlining + native
     }
 
-    /// Whether an oracle ran: none does without a program. [`FuzzOracle::Panic`] always runs.
-    /// Otherwise a campaign runs the speculation oracle or the inlining oracle alone, or
-    /// [`FuzzOracle::Ssa`] with either the native oracle or all other oracles. Reports name the
-    /// oracles that did not run, so that readers do not mistake silence for a verdict.
-    pub fn asked(&self, oracle: FuzzOracle) -> bool {
-        if self.programs == 0 {
-            return false;
-        }
-        let native = self.native.has_run();
-        let found = |oracle: FuzzOracle| self.findings.contains_key(&oracle);
-        match oracle {
-            FuzzOracle::Panic => true,
-            FuzzOracle::Speculation => self.speculation.has_run(),
-            FuzzOracle::Inlining => self.inlining.has_run(),
-            FuzzOracle::Native => native || found(FuzzOracle::Native),
-            FuzzOracle::Ssa if native => !self.passes.is_empty(),
-            _ => found(oracle) || !(native || found(FuzzOracle::Native) || self.is_only_one()),
-        }
+    /// Whether an oracle judged a program. Reports name the oracles that did not, so that readers
+    /// do not mistake silence for a verdict.
+    pub fn has_run(&self, oracle: FuzzOracle) -> bool {
+        self.ran.contains_key(&oracle)
     }
 
     /// Whether the speculation oracle or the inlining oracle alone judged the programs.
     pub(super) fn is_only_one(&self) -> bool {
-        let judged = self.speculation.wanted + self.inlining.versions;
-        judged > 0 && self.passes.is_empty()
+        let is_one = self.has_run(FuzzOracle::Speculation) || self.has_run(FuzzOracle::Inlining);
+        is_one && !self.has_run(FuzzOracle::Ssa)
+    }
+
+    /// Notes that an oracle judges the program of these figures.
+    pub(super) fn note_run(&mut self, oracle: FuzzOracle) {
+        self.ran.entry(oracle).or_insert(1);
     }
 
     /// Counts a program in which an oracle found something.
     pub fn count_finding(&mut self, oracle: FuzzOracle) {
         *self.findings.entry(oracle).or_default() += 1;
+        // A process that dies hands no figures over.
+        self.note_run(oracle);
         match oracle {
             FuzzOracle::Speculation => self.speculation.findings += 1,
             FuzzOracle::Inlining => self.inlining.findings += 1,

@@ -50,7 +50,7 @@ pub use clock::Clock;
 use super::case::Case;
 use super::figures::{Figures, SpeculationFigures};
 use super::judge::{Judged, judged_by};
-use super::oracle::FuzzFinding;
+use super::oracle::{FuzzFinding, FuzzOracle};
 use super::speculation;
 use super::versions::{derive, map, module_of, pairs_of};
 use ir::Value;
@@ -64,6 +64,7 @@ use verify::state_oracle::FunctionPair;
 pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     let case = &*nans::settled(case);
     judged_by(case, |figures| {
+        figures.note_run(FuzzOracle::Native);
         if !case.options.only_speculation && !case.options.only_inlining {
             judge_versions(case, clock, figures)?;
         }
@@ -87,6 +88,7 @@ fn judge_versions(
     clock: &Clock,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
+    figures.note_run(FuzzOracle::Ssa);
     let families = derive(case, figures).map_err(|finding| vec![finding])?;
     let mapped = map(&families, case.level, None, figures).map_err(|finding| vec![finding])?;
     for versions in pairs_of(case.versions()) {

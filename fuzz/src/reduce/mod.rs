@@ -5,14 +5,14 @@
 //! ([`rewrite`]), first many at once and then fewer. This is delta debugging (Zeller and
 //! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002).
 //!
-//! The reducer accepts a smaller case if it is well-formed and the same oracle finds something in
-//! it. It has no clock, so it counts attempts.
+//! The reducer accepts a smaller case if it is well-formed and shows the same finding: of the same
+//! oracle, at the same place ([`FuzzFinding::is_like`]). It has no clock, so it counts attempts.
 
 mod declarations;
 mod rewrite;
 
 use super::case::Case;
-use super::oracle::FuzzOracle;
+use super::oracle::FuzzFinding;
 use ir::Func;
 use ir::text::{parse_module, print_module};
 use ir::verifier::verify_module;
@@ -24,14 +24,14 @@ pub const ATTEMPTS: u32 = 4000;
 /// The number of lists of arguments that the reducer tries with another entry function.
 const ENTRY_INPUTS: usize = 24;
 
-/// Reduces a case in which `oracle` finds something. `judge` returns the oracle that finds
-/// something in a case. Cost: up to [`ATTEMPTS`] judgments.
+/// Reduces a case that shows a finding. `judge` returns the first finding in a case. Cost: up to
+/// [`ATTEMPTS`] judgments.
 pub fn reduce(
     case: &Case,
-    oracle: FuzzOracle,
-    judge: &dyn Fn(&Case) -> Option<FuzzOracle>,
+    finding: &FuzzFinding,
+    judge: &dyn Fn(&Case) -> Option<FuzzFinding>,
 ) -> Case {
-    let mut reducer = Reducer { case: case.clone(), oracle, judge, left: ATTEMPTS };
+    let mut reducer = Reducer { case: case.clone(), finding, judge, left: ATTEMPTS };
     reducer.normalize();
     // Each kind of step can enable the others, so repeat them until the case stops shrinking.
     loop {
@@ -68,8 +68,8 @@ fn size(case: &Case) -> (usize, usize, usize, u64) {
 
 struct Reducer<'j> {
     case: Case,
-    oracle: FuzzOracle,
-    judge: &'j dyn Fn(&Case) -> Option<FuzzOracle>,
+    finding: &'j FuzzFinding,
+    judge: &'j dyn Fn(&Case) -> Option<FuzzFinding>,
     left: u32,
 }
 
@@ -82,7 +82,7 @@ impl Reducer<'_> {
             return false;
         }
         self.left -= 1;
-        let fails = (self.judge)(&case) == Some(self.oracle);
+        let fails = (self.judge)(&case).is_some_and(|found| found.is_like(self.finding));
         if fails {
             self.case = case;
         }
@@ -268,5 +268,32 @@ impl Reducer<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CampaignOptions, FuzzOracle};
+
+    /// The reducer took any finding of the oracle, and its test showed another bug.
+    #[test]
+    fn another_finding_of_the_oracle_is_not_taken() {
+        let options = CampaignOptions { size: 20, inputs: 3, ..CampaignOptions::default() };
+        let case = options.generated(1);
+        let finding = |message: &str| FuzzFinding {
+            oracle: FuzzOracle::State,
+            versions: [0, 1],
+            message: message.to_owned(),
+        };
+        let has_inputs = |of: &Case| of.arguments.len() == case.arguments.len();
+        let shown = "%a is 0x1 in the target version, and 0x2 after the transition";
+        let judge = |small: &Case| {
+            let message = if has_inputs(small) { shown } else { "the effects so far differ" };
+            Some(finding(message))
+        };
+        let small = reduce(&case, &finding(shown), &judge);
+        assert!(has_inputs(&small) && size(&small) < size(&case));
+        assert!(judge(&small).is_some_and(|found| found.is_like(&finding(shown))));
     }
 }

@@ -1,6 +1,5 @@
-//! Tests of the interpreter on whole programs.
-
-extern crate osier_interp as interp; // the name dependents use
+//! Tests of the interpreter on whole programs. They are a test of the root package, which compiles
+//! them in a quarter of the time: this crate's level of optimization is for its loops.
 
 mod control;
 mod declared;

@@ -10,11 +10,12 @@ use super::{Args, FuzzEngine, SourceKind};
 use crate::cmd::failure::{CommandFailure, tell_progress};
 use crate::cmd::interrupt::CtrlC;
 use fuzz::{
-    AddUp, BatchWatch, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, Figures,
-    FuzzReport, Results, campaign, campaign_by,
+    AddUp, BatchWatch, CampaignLimits, CampaignOptions, CaseEvent, CaseSource, CaseTime, CaseWatch,
+    Figures, FuzzReport, Judged, Results, campaign, campaign_by,
 };
 use jit::Nans;
 use osier::{Limits, schema};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -181,9 +182,14 @@ pub(super) struct CampaignResult {
     pub(super) results: Results,
 }
 
+/// The compared transitions of the programs of the corpus that were judged, by program.
+type CorpusTransitions = Arc<Mutex<BTreeMap<String, u64>>>;
+
 /// The results of the campaigns of one command.
 pub(super) struct CampaignResults {
     campaigns: Vec<CampaignResult>,
+    /// The programs of the corpus of which no case compared a transition or failed.
+    idle: Vec<String>,
 }
 
 impl CampaignResults {
@@ -197,6 +203,7 @@ impl CampaignResults {
         // Corpus and wasm-smith cases run in full, unless the corpus repeats; their transitions
         // count against the limit for generated programs.
         let mut left = args.transitions.unwrap_or(u64::MAX);
+        let compared = CorpusTransitions::default();
         for kind in SourceKind::ALL {
             let (Some(source), Some(cases)) = (sources.source(kind), args.cases(sources, kind))
             else {
@@ -210,12 +217,18 @@ impl CampaignResults {
                 failures: FAILURES,
                 stop: args.stop(stop),
                 case_time: args.case_limit(stop),
+                on_judged: match (kind, &sources.corpus) {
+                    (SourceKind::Corpus, Some(corpus)) => count_transitions(corpus, &compared),
+                    _ => CampaignLimits::default().on_judged,
+                },
             };
             let results = run(args, kind, source, &limits, stop);
             left = left.saturating_sub(results.figures.transitions());
             campaigns.push(CampaignResult { kind, results });
         }
-        CampaignResults { campaigns }
+        let compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = compared.iter().filter(|(_, transitions)| **transitions == 0);
+        CampaignResults { campaigns, idle: idle.map(|(program, _)| program.clone()).collect() }
     }
 
     pub(super) fn campaigns(&self) -> &[CampaignResult] {
@@ -259,6 +272,7 @@ impl CampaignResults {
             generated: figures(SourceKind::Generated),
             oracles: fuzz::by_oracle(&all),
             below_floors: self.below_floors(&options),
+            idle: self.idle.clone(),
             late: commands(|results| &results.late),
             unfinished: commands(|results| &results.unfinished),
             killed: stop.killed.load(Ordering::Relaxed),
@@ -273,8 +287,11 @@ impl CampaignResults {
 
     /// The figures below their floors.
     fn below_floors(&self, options: &CampaignOptions) -> Vec<String> {
-        let Some(results) = self.results(SourceKind::Generated) else { return Vec::new() };
-        let mut below = results.figures.below_floors();
+        let idle = self.idle.iter();
+        let mut below: Vec<String> =
+            idle.map(|program| format!("no transition compared: {program}")).collect();
+        let Some(results) = self.results(SourceKind::Generated) else { return below };
+        below.extend(results.figures.below_floors());
         if options.nans == Nans::Platform {
             below.extend(results.figures.below_nan_floor());
         }
@@ -288,6 +305,9 @@ impl CampaignResults {
             text += &fuzz::text(kind.name(), &results.figures);
         }
         text += &fuzz::oracles_text(&self.all().figures);
+        for program in &report.idle {
+            text += &format!("not judged    {program}: no transition compared\n");
+        }
         for command in &report.unfinished {
             text += &format!("unfinished    {command}\n");
         }
@@ -379,6 +399,17 @@ fn run(
             campaign_by(Arc::new(judge), args.jobs.count(), limits, &say)
         }
     }
+}
+
+/// Counts the transitions that the cases of each program of the corpus compare. A finding counts as
+/// one: it judges the program.
+fn count_transitions(corpus: &Arc<CorpusPrograms>, compared: &CorpusTransitions) -> Arc<CaseWatch> {
+    let (corpus, compared) = (Arc::clone(corpus), Arc::clone(compared));
+    Arc::new(move |number: u64, judged: &Judged| {
+        let transitions = judged.figures.transitions() + judged.findings.len() as u64;
+        let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+        *compared.entry(corpus.command(number).to_owned()).or_default() += transitions;
+    })
 }
 
 /// The campaign, as the judge of cases in children sees it.

@@ -14,7 +14,6 @@ use fuzz::{
 };
 use jit::Nans;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,17 +70,21 @@ pub(super) fn records(
     sources: &CampaignSources,
     failures: &[DescribedFailure],
 ) -> Vec<FindingRecord> {
-    let mut best: BTreeMap<&FindingKey, FindingRecord> = BTreeMap::new();
-    for failure in failures {
+    best_of_keys(args, sources, failures).into_iter().map(|(_, record)| record).collect()
+}
+
+/// Of each key the best failure: its index, and its record.
+fn best_of_keys(
+    args: &Args,
+    sources: &CampaignSources,
+    failures: &[DescribedFailure],
+) -> Vec<(usize, FindingRecord)> {
+    let mut best: BTreeMap<&FindingKey, (usize, FindingRecord)> = BTreeMap::new();
+    for (at, failure) in failures.iter().enumerate() {
         let record = failure.record(args, sources);
-        match best.entry(&failure.key) {
-            Entry::Vacant(entry) => {
-                entry.insert(record);
-            }
-            Entry::Occupied(mut entry) if record.is_better_than(entry.get()) => {
-                entry.insert(record);
-            }
-            Entry::Occupied(_) => {}
+        let known = best.get(&failure.key);
+        if known.is_none_or(|(_, known)| record.is_better_than(known)) {
+            best.insert(&failure.key, (at, record));
         }
     }
     best.into_values().collect()
@@ -129,15 +132,7 @@ fn wanted_tests(
         let first = failures.iter().position(|one| one.kind == SourceKind::Generated);
         return Vec::from_iter(first);
     }
-    let mut best: BTreeMap<&FindingKey, usize> = BTreeMap::new();
-    for (at, failure) in failures.iter().enumerate() {
-        let first = *best.entry(&failure.key).or_insert(at);
-        let [record, known] = [failure, &failures[first]].map(|one| one.record(args, sources));
-        if record.is_better_than(&known) {
-            best.insert(&failure.key, at);
-        }
-    }
-    best.into_values().collect()
+    best_of_keys(args, sources, failures).into_iter().map(|(at, _)| at).collect()
 }
 
 /// The end of the search for the rewrite to blame.
@@ -275,10 +270,11 @@ impl FailureRetrial<'_> {
     /// The smallest case with the finding that the budget allows, and its finding.
     fn small(self, case: &Case, finding: FuzzFinding, key: &str) -> (Case, FuzzFinding) {
         tell_progress(&format!("reducing the program of {key}"));
-        let (case, oracle) = (case.clone(), finding.oracle);
+        let (case, shown) = (case.clone(), finding.clone());
         let best = Arc::new(Mutex::new(BestCase { case: case.clone(), finding, tried: 0 }));
         let (engine, told) = (self.args.engine, Arc::clone(&best));
         let (is_over, stop) = (Arc::clone(self.is_over), Arc::clone(self.stop));
+        let like = shown.clone();
         let judge = move |case: &Case| {
             // After the end no candidate shows the failure, so the reducer stops soon.
             if is_over() {
@@ -288,11 +284,10 @@ impl FailureRetrial<'_> {
             let mut best = locked(&told);
             best.tried += 1;
             let finding = findings.into_iter().next()?;
-            let found = finding.oracle;
-            if found == oracle {
-                (best.case, best.finding) = (case.clone(), finding);
+            if finding.is_like(&like) {
+                (best.case, best.finding) = (case.clone(), finding.clone());
             }
-            Some(found)
+            Some(finding)
         };
         let last = Mutex::new(Instant::now());
         let looks = {
@@ -303,7 +298,7 @@ impl FailureRetrial<'_> {
             }
         };
         unless_over(&looks, move || {
-            fuzz::reduce(&case, oracle, &judge);
+            fuzz::reduce(&case, &shown, &judge);
         });
         let best = locked(&best);
         (best.case.clone(), best.finding.clone())

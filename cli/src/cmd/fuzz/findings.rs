@@ -8,7 +8,7 @@ use crate::cmd::failure::{CommandFailure, tell};
 use crate::cmd::format::json;
 use crate::cmd::input;
 use crate::cmd::output::Output;
-use fuzz::{CampaignOptions, Case, CaseSource, Drawn, FindingRecord, RECORD_SCHEMA};
+use fuzz::{CampaignOptions, Case, CaseSource, Drawn, FindingRecord, FuzzOracle, RECORD_SCHEMA};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,8 @@ impl FindingsFolder {
 ///
 /// # Errors
 /// If the file cannot be read, is no record, or has another schema. Also if its key is no name for
-/// a file, or its options do more than select a program.
+/// a file, its options do more than select a program, or its program has no versions to compare.
+/// Also if no oracle has the name of its oracle, which nothing could then judge again.
 pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     let wrong = |why: String| CommandFailure::input(format!("{}: {why}", path.display()));
     let text = input::read_text(path)?;
@@ -86,8 +87,14 @@ pub(super) fn read(path: &Path) -> Result<FindingRecord, CommandFailure> {
     if record.key.is_empty() || !record.key.chars().all(plain) {
         return Err(wrong("a record whose key is no name".to_owned()));
     }
+    if FuzzOracle::from_name(&record.oracle).is_none() {
+        return Err(wrong(format!("a record of an unknown oracle, `{}`", record.oracle)));
+    }
     if !selects_one_program(&record) {
         return Err(wrong("a record whose options select no program".to_owned()));
+    }
+    if record.case.as_ref().is_some_and(|case| case.steps.is_empty()) {
+        return Err(wrong("a record whose program has no steps".to_owned()));
     }
     Ok(record)
 }
@@ -104,15 +111,21 @@ fn selects_one_program(record: &FindingRecord) -> bool {
 /// The paths of records, sorted: the given files, and the files `.json` of the given folders.
 ///
 /// # Errors
-/// If a path names nothing, or a folder cannot be read.
+/// If a path names nothing, or neither a file nor a folder, or a folder cannot be read.
 pub(super) fn records(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandFailure> {
     let mut files = Vec::new();
     for path in paths {
         let cannot =
             |e: io::Error| CommandFailure::input(format!("cannot read {}: {e}", path.display()));
-        if !path.metadata().map_err(cannot)?.is_dir() {
+        let kind = path.metadata().map_err(cannot)?.file_type();
+        if kind.is_file() {
             files.push(path.clone());
             continue;
+        }
+        // The process of a finding reads its file again: of a pipe, it would wait for ever.
+        if !kind.is_dir() {
+            let why = format!("{}: neither a file nor a folder", path.display());
+            return Err(CommandFailure::input(why));
         }
         for entry in std::fs::read_dir(path).map_err(cannot)? {
             let file = entry.map_err(cannot)?.path();

@@ -126,7 +126,8 @@ pub(super) struct Args {
     /// Format of the figures; osier_fuzz::FuzzReport documents the keys of JSON
     #[arg(long, value_enum, default_value_t = FuzzFormat::Text)]
     format: FuzzFormat,
-    /// Fail when the figures of generated programs fall below the floors
+    /// Fail when the figures of generated programs fall below the floors, or when no transition of
+    /// a program of the corpus is compared
     #[arg(long)]
     floors: bool,
     /// Print the first failing program as it is, without reducing it
@@ -347,8 +348,8 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
             "--smith: this build has no wasm-smith; build with --features osier-cli/smith",
         ));
     }
-    if args.floors && !args.generates() {
-        return Err(CommandFailure::input("--floors: the options generate no programs"));
+    if args.floors && !args.generates() && args.corpus.is_empty() {
+        return Err(CommandFailure::input("--floors: the options select no programs with floors"));
     }
     let folder = args.findings.clone().map(FindingsFolder::open).transpose()?;
     if !args.replay.is_empty() {

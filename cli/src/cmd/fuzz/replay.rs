@@ -24,8 +24,8 @@ const NOT_COME_TO: &str = "the command was interrupted";
 /// a record counts as a finding that is not judged, so that the other findings keep their verdicts.
 ///
 /// # Errors
-/// If a finding still fails or was not judged. Also if no path has a finding, a path names nothing,
-/// a finding cannot be written, or the user pressed Ctrl-C.
+/// If a finding still fails or was not judged. Also if a file has no record, no path has a finding,
+/// a path names nothing, a finding cannot be written, or the user pressed Ctrl-C.
 pub(super) fn replay(args: &Args, folder: Option<&FindingsFolder>) -> Result<(), CommandFailure> {
     let files = findings::records(&args.replay)?;
     if files.is_empty() {
@@ -34,8 +34,10 @@ pub(super) fn replay(args: &Args, folder: Option<&FindingsFolder>) -> Result<(),
     let interrupt = CtrlC::listen();
     let mut saved = Vec::new();
     let mut report = ReplayReport { schema: schema::SCHEMA, findings: Vec::new() };
+    let mut without_record = 0;
     for file in &files {
         let (finding, record) = judged(args, file, &interrupt);
+        without_record += usize::from(record.is_none());
         let is_told = finding.verdict == ReplayVerdict::NotJudged && finding.message != NOT_COME_TO;
         if is_told {
             tell(&format!("not judged: {}: {}", finding.file, finding.message));
@@ -59,6 +61,15 @@ pub(super) fn replay(args: &Args, folder: Option<&FindingsFolder>) -> Result<(),
     match report.summary() {
         Ok(summary) => tell_progress(&summary),
         Err(summary) => errors.note(Err(CommandFailure::Program(summary))),
+    }
+    if without_record > 0 {
+        let files = if without_record == 1 {
+            "1 file has"
+        } else {
+            &format!("{without_record} files have")
+        };
+        errors
+            .note(Err(CommandFailure::input(format!("--replay: {files} no record of a finding"))));
     }
     if interrupted {
         errors.note(Err(CommandFailure::Interrupted));
@@ -141,7 +152,8 @@ fn again(
 }
 
 /// The verdict that the document of a process tells. A finding passes only if the document says so:
-/// one program was judged to its end, and no oracle found anything.
+/// one program was judged to its end, by the oracle of the finding too, and no oracle found
+/// anything.
 fn verdict(
     record: &FindingRecord,
     status: ExitStatus,
@@ -165,11 +177,19 @@ fn verdict(
         && document["interrupted"] == false
         && document["all"]["programs"] == 1
         && document["failures"].as_array().is_some_and(Vec::is_empty);
+    let has_run = document["all"]["ran"][&record.oracle] == 1;
     match failure["oracle"].as_str() {
         Some(oracle) if oracle == record.oracle => (ReplayVerdict::Fails, message),
         Some(_) => (ReplayVerdict::FailsOtherwise, message),
         None if late => (ReplayVerdict::NotJudged, "it took longer than --case-time".to_owned()),
-        None if is_judged => (ReplayVerdict::Passes, String::new()),
+        None if is_judged && has_run => (ReplayVerdict::Passes, String::new()),
+        None if is_judged => {
+            let why = format!(
+                "under the options of its record, the oracle {} does not run",
+                record.oracle
+            );
+            (ReplayVerdict::NotJudged, why)
+        }
         None => (ReplayVerdict::NotJudged, ended(status, said)),
     }
 }
@@ -196,12 +216,13 @@ mod tests {
         verdict(&record, ExitStatus::from_raw(status), &text, "").0
     }
 
+    /// The document of a process in which the state oracle ran.
     fn document(programs: u64, interrupted: bool, oracles: &[&str]) -> Value {
         let failures = oracles.iter().map(|oracle| json!({"oracle": oracle, "message": ""}));
         let failures = failures.collect::<Vec<_>>();
         json!({
-            "all": {"programs": programs}, "interrupted": interrupted, "failures": failures,
-            "late": [],
+            "all": {"programs": programs, "ran": {"state": programs}}, "interrupted": interrupted,
+            "failures": failures, "late": [],
         })
     }
 
@@ -210,6 +231,8 @@ mod tests {
     fn a_finding_passes_only_if_one_program_was_judged_to_its_end() {
         let exited = |code: i32| code << 8;
         assert_eq!(verdict_of(exited(0), &document(1, false, &[])), ReplayVerdict::Passes);
+        let mut without_state = document(1, false, &[]);
+        without_state["all"]["ran"] = json!({"ssa": 1, "native": 1});
         for (status, document) in [
             (exited(130), document(0, true, &[])),
             (exited(130), document(1, true, &[])),
@@ -219,6 +242,7 @@ mod tests {
             (exited(1), document(1, false, &[])),
             (exited(2), document(1, false, &[])),
             (exited(0), json!({"all": {"programs": 1}, "interrupted": false})),
+            (exited(0), without_state),
             (exited(0), Value::Null),
             (exited(130), Value::Null),
             (exited(1), Value::Null),

@@ -1,6 +1,6 @@
 //! `osier report --min`: shares that a report must reach.
 
-use crate::cmd::failure::{CommandFailure, print};
+use crate::cmd::failure::{CommandFailure, print, tell};
 use crate::cmd::level;
 use osier::report::pipeline_name;
 use osier::schema::{DirectionFigures, InliningFigures, InliningReport, LEVELS, Report};
@@ -129,6 +129,8 @@ pub(super) struct ShareShortfalls {
     pub(super) lines: Vec<String>,
     /// Whether minima were given and a report was interrupted.
     interrupted: bool,
+    /// The pipelines that changed no function, for which minima were given.
+    unmeasured: Vec<String>,
 }
 
 /// Compares the shares of all points with the lowest that pass.
@@ -136,21 +138,28 @@ pub(super) fn compare<'r>(
     minima: &[Minima],
     reports: impl IntoIterator<Item = MeasuredShares<'r>>,
 ) -> ShareShortfalls {
-    let mut below = ShareShortfalls { lines: Vec::new(), interrupted: false };
+    let mut below =
+        ShareShortfalls { lines: Vec::new(), interrupted: false, unmeasured: Vec::new() };
     for report in reports.into_iter().filter(|_| !minima.is_empty()) {
         below.interrupted |= report.interrupted;
+        if report.directions.is_empty() {
+            below.unmeasured.push(pipeline_name(report.pipeline));
+        }
         below.lines.extend(minima.iter().flat_map(|minima| shortfalls(minima, &report)));
     }
     below
 }
 
 impl ShareShortfalls {
-    /// Lists the shares that are too low on standard error.
+    /// Lists the shares that are too low on standard error, and the pipelines without a share.
     ///
     /// # Errors
     /// If a share is too low, or the command was interrupted.
     pub(super) fn verdict(self) -> Result<(), CommandFailure> {
         self.lines.iter().for_each(|line| print(&format!("osier: {line}")));
+        for name in &self.unmeasured {
+            tell(&format!("note: --min measured nothing: {name} changed no function"));
+        }
         let failure = |message: String| Err(CommandFailure::Program(message));
         match self.lines.len() {
             _ if self.interrupted => {

@@ -1,7 +1,8 @@
 //! The words behind the options of `osier run`: FILE, and all that belongs to the program.
 
-use super::Args;
+use crate::cmd::Cli;
 use crate::cmd::failure::{CommandFailure, tell};
+use clap::CommandFactory;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -61,9 +62,11 @@ impl ProgramWords {
 fn note_option(first: Option<&String>) {
     let Some(name) = first.and_then(|first| first.strip_prefix("--")) else { return };
     let name = name.split('=').next().unwrap_or(name);
-    let command = <Args as clap::Args>::augment_args(clap::Command::new("run"));
+    // Once built, a command has the options of all commands, too.
+    let mut osier = Cli::command();
+    osier.build();
     let is_option = |arg: &clap::Arg| arg.get_long() == Some(name);
-    if command.get_arguments().any(is_option) {
+    if osier.find_subcommand("run").is_some_and(|run| run.get_arguments().any(is_option)) {
         tell(&format!(
             "note: --{name} behind FILE goes to the program; options of osier stand before FILE"
         ));
