@@ -4,9 +4,9 @@
 //!     cargo run --release --example tables
 //!
 //! Each figure is nanoseconds an element, the median of several runs in which all policies take
-//! turns. *Tables* goes on in rows where an assumption fails. *Recompiled* leaves to the
-//! interpreter, and makes the version anew without an assumption that fails too often. *Nothing*
-//! assumes nothing.
+//! turns. With *tables*, a run continues in a row where an assumption fails. *Recompiled* leaves to
+//! the interpreter, and makes the version anew without an assumption that fails too often.
+//! *Nothing* assumes nothing.
 
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Module};
@@ -92,7 +92,7 @@ enum Kind {
     OneFloat,
 }
 
-/// What a policy assumes, and where it goes on.
+/// The assumptions of a policy, and the place where its runs continue when one fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Policy {
     Tables,

@@ -157,7 +157,7 @@ impl LandingCode {
         if VersionKey::of(base) != self.stay.source() {
             return Err(LandingError::Refused(RestFault::OtherVersions));
         }
-        let mut made: Vec<PlacedAssumption> = Vec::new();
+        let mut made: Vec<LandingAssumption> = Vec::new();
         for of in plan.assume {
             let is_of_base = base.has_inst(of.at.inst()) && base.has_value(of.value);
             made.extend(self.places(base, of).into_iter().filter(|_| is_of_base));
@@ -178,7 +178,7 @@ impl LandingCode {
     /// The assumptions that the next turn must leave out: those without an exit to the base, and
     /// those of later rounds at the landing itself whose test at the start was left out. Without
     /// that test, a run could come back to the landing by its exit, in the first round, for ever.
-    fn to_drop(&self, attempt: &RowAttempt, made: &[PlacedAssumption]) -> BTreeSet<Assumption> {
+    fn to_drop(&self, attempt: &RowAttempt, made: &[LandingAssumption]) -> BTreeSet<Assumption> {
         let Speculative { exits, settled, .. } = &attempt.speculative;
         let kept: BTreeSet<Assumption> = exits
             .iter()
@@ -189,7 +189,7 @@ impl LandingCode {
             let mut own = made.iter().filter(|placed| placed.of == *of && placed.is_context);
             own.any(|placed| kept.contains(&placed.here))
         };
-        let is_loose = |placed: &&PlacedAssumption| {
+        let is_loose = |placed: &&LandingAssumption| {
             !placed.is_context && placed.of.at == self.at && kept.contains(&placed.here)
         };
         let loose = made.iter().filter(is_loose).filter(|placed| !is_tested(&placed.of));
@@ -205,13 +205,13 @@ impl LandingCode {
     }
 
     /// Where the code makes an assumption about the base.
-    fn places(&self, base: &Function, of: &Assumption) -> Vec<PlacedAssumption> {
+    fn places(&self, base: &Function, of: &Assumption) -> Vec<LandingAssumption> {
         let function = &self.code.function;
         let (start, requires) = (function.entry(), &self.stay().entry().requires);
         let param = requires.iter().position(|value| *value == of.value);
         let placed = |at, value, is_context| {
             let here = Assumption { at: Point::before(at), value, ..*of };
-            PlacedAssumption { here, of: *of, is_context }
+            LandingAssumption { here, of: *of, is_context }
         };
         let mut places = Vec::new();
         if let Some(index) = param.filter(|_| self.is_about_landing(of)) {
@@ -238,7 +238,7 @@ impl LandingCode {
         module: &Module,
         base: &Function,
         plan: &Plan<'_>,
-        made: &[PlacedAssumption],
+        made: &[LandingAssumption],
     ) -> Result<RowAttempt, LandingError> {
         let assume: BTreeSet<Assumption> = made.iter().map(|placed| placed.here).collect();
         let assume: Vec<Assumption> = assume.into_iter().collect();
@@ -268,13 +268,13 @@ impl LandingCode {
         &self,
         assume: &[Assumption],
         attempt: RowAttempt,
-        made: &[PlacedAssumption],
+        made: &[LandingAssumption],
     ) -> LandingRow {
         let RowAttempt { speculative, function, enter, back, .. } = attempt;
         // Several assumptions of a list may have one place.
         let placed = |here: Assumption| made.iter().filter(move |placed| placed.here == here);
         let exit = |exit: &Exit| {
-            let PlacedAssumption { of, is_context, .. } = *placed(exit.assumption?).next()?;
+            let LandingAssumption { of, is_context, .. } = *placed(exit.assumption?).next()?;
             Some(RowExit { inst: exit.inst, of, is_context })
         };
         let exits: Vec<RowExit> = speculative.exits.iter().filter_map(exit).collect();
@@ -288,7 +288,7 @@ impl LandingCode {
 
 /// An assumption of the code, and the assumption about the base that it stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct PlacedAssumption {
+struct LandingAssumption {
     here: Assumption,
     of: Assumption,
     /// Whether the code tests it at its start.

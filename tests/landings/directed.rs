@@ -7,6 +7,7 @@ use ir::{Function, Opcode, Point};
 use osier::landing::{LandingCode, LandingRow};
 use osier::speculate::{Assumption, Expected, Plan};
 use passes::parse;
+use verify::prng::Prng;
 
 /// The sum over a table, in which `%scale` multiplies each element: a load before the loop gives
 /// it, and a slow path calls where the tag of an element is not 0.
@@ -81,7 +82,7 @@ fn both(module: &ir::Module, rows: Rows, args: &[u64]) -> (u64, u64) {
     let mut plain = machine(&program);
     let wanted = plain.invoke(rows.func, args, &mut NoHost, &mut NoObserver);
     let func = rows.func;
-    let (found, after, hops) = run(module, &program, &[rows], func, args, (1, 1));
+    let (found, after, hops) = run(module, &program, &[rows], func, args, Prng::new(1), 1);
     assert!(matches!(wanted, Outcome::Returned(_)), "{wanted}");
     assert_eq!(end(&after, &found), end(&plain, &wanted), "{args:?}");
     (hops.entered, hops.left)

@@ -61,7 +61,8 @@ pub(crate) fn run(
     tables: &[Rows],
     entry: Func,
     args: &[u64],
-    (seed, often): (u64, u32),
+    prng: Prng,
+    often: u32,
 ) -> (Outcome, Machine, Hops) {
     let mut machine = machine(program);
     let bases: BTreeMap<Func, VersionId> = module
@@ -77,7 +78,6 @@ pub(crate) fn run(
             versions.insert((table, row), id);
         }
     }
-    let prng = Prng::new(seed);
     let mut observer = AtLandings { tables, bases: bases.clone(), prng, often };
     let mut hops = Hops::default();
     machine.start(entry, args);

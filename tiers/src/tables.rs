@@ -45,7 +45,7 @@ pub const TABLE_ROWS: usize = 8;
 pub const TABLE_BYTES: usize = 32 << 10;
 
 /// The bytes of machine code of all tables of a function, behind which each gets its last row.
-pub const FUNCTION_BYTES: usize = 96 << 10;
+pub const FUNCTION_BYTES: usize = 64 << 10;
 
 /// Where runs enter rows of landing tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,14 +59,18 @@ pub enum TableUse {
     Nowhere,
 }
 
-/// The point of a base.
-type Key = (Func, Point);
+/// The point of a base whose table it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct TableKey {
+    pub(super) func: Func,
+    pub(super) at: Point,
+}
 
 /// The contents of values of a base that are known.
 type Known = BTreeMap<Value, u64>;
 
 /// A row, compiled.
-struct TableRow {
+struct CompiledRow {
     made: LandingRow,
     version: Arc<Version>,
     /// The continuation from the interpreter.
@@ -78,7 +82,7 @@ struct TableRow {
 /// The rows of a point.
 struct LandingTable {
     code: LandingCode,
-    rows: Vec<TableRow>,
+    rows: Vec<CompiledRow>,
     bytes: usize,
     /// Whether it gets no more rows.
     is_full: bool,
@@ -88,9 +92,9 @@ struct LandingTable {
 #[derive(Default)]
 pub(super) struct LandingTables {
     /// `None` for a point behind which is no code that a row could be made of.
-    tables: BTreeMap<Key, Option<LandingTable>>,
+    tables: BTreeMap<TableKey, Option<LandingTable>>,
     /// By the address of a version that a table holds: its table, and its row.
-    rows: BTreeMap<usize, (Key, usize)>,
+    rows: BTreeMap<usize, (TableKey, usize)>,
     /// The exits that lead to no row, by the address of the version and the number of the point.
     hopeless: BTreeSet<(usize, usize)>,
     /// The bytes of machine code of all rows and passages.
@@ -125,8 +129,8 @@ pub(super) struct RowMaker<'a, O> {
     pub(super) observer: &'a mut O,
 }
 
-/// Where a run goes on.
-pub(super) struct WentOn {
+/// The row in which a run continues.
+pub(super) struct RowTaken {
     pub(super) onward: Onward,
     /// Whether the table has become full, and its last row assumes nothing: the value of the failed
     /// assumption has many contents.
@@ -144,16 +148,16 @@ fn exit_of(at: FailedPoint<'_>) -> (usize, usize) {
 
 impl LandingTables {
     /// The continuation from a loop header of a base into the first row of its table that is not
-    /// given up. Makes a row if there is none. `None` if no row there would assume anything. Cost:
-    /// as [`LandingCode::row`] for a row, else logarithmic.
+    /// given up. Without one, the table gets a row. `None` if no row there would assume anything.
+    /// Cost: as [`LandingCode::row`] for a row, else logarithmic.
     pub(super) fn enter_loop<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
-        key: Key,
+        key: TableKey,
         maker: &mut RowMaker<'_, O>,
     ) -> Option<Arc<Continuation>> {
         let module = Arc::clone(tier.module());
-        let base = module.body(key.0)?;
+        let base = module.body(key.func)?;
         let table = self.table(tier, base, key)?;
         if table.rows.iter().all(|row| row.is_given_up) && !table.is_full {
             let known = paused(tier, base, key, table);
@@ -176,7 +180,7 @@ impl LandingTables {
         let row = &self.tables.get(key)?.as_ref()?.rows[*index];
         let exit = row.made.exit(at.version.points()[at.number].at.inst())?;
         let (place, row_left) = match exit.is_context {
-            true => (key.1, Some(*index)),
+            true => (key.at, Some(*index)),
             false => (exit.of.at, None),
         };
         Some(LandingExit { back: &row.made.back, of: exit.of, place, row: row_left })
@@ -201,7 +205,7 @@ impl LandingTables {
         (!std::mem::replace(&mut row.is_given_up, true)).then_some(of)
     }
 
-    /// Where a run goes on whose assumption has failed: in a row of the table where the exit lands.
+    /// A run whose assumption has failed continues in a row of the table where the exit lands.
     /// Makes the row if the table lacks it, and links the exit to it. `None` if the interpreter
     /// continues: no row can be made, or there is no room for code. Cost: as [`LandingCode::row`]
     /// for a new row, and a passage.
@@ -209,11 +213,12 @@ impl LandingTables {
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
-        landing: Landed,
+        landing: ExitLanding,
         maker: &mut RowMaker<'_, O>,
-    ) -> Option<WentOn> {
-        let (module, key) = (Arc::clone(tier.module()), (at.version.func(), landing.target));
-        let base = module.body(key.0)?;
+    ) -> Option<RowTaken> {
+        let (module, key) =
+            (Arc::clone(tier.module()), TableKey { func: at.version.func(), at: landing.target });
+        let base = module.body(key.func)?;
         let next = landing.row.map_or(0, |left| left + 1);
         let is_new = next >= self.table(tier, base, key)?.rows.len();
         if is_new {
@@ -234,12 +239,12 @@ impl LandingTables {
         match linked {
             Ok(made) => {
                 self.bytes += made.code_size();
-                maker.observer.linked(at, key.1, next);
-                Some(WentOn { onward: Onward::Enter(made), is_last })
+                maker.observer.linked(at, key.at, next);
+                Some(RowTaken { onward: Onward::Enter(made), is_last })
             }
             Err(error) => {
                 self.is_out_of_memory |= is_out_of_memory(&error);
-                maker.observer.without_row(key.0, key.1, &error);
+                maker.observer.without_row(key.func, key.at, &error);
                 None
             }
         }
@@ -250,18 +255,18 @@ impl LandingTables {
         &mut self,
         tier: &mut Tier<'_>,
         base: &Function,
-        key: Key,
-        landing: &Landed,
+        key: TableKey,
+        landing: &ExitLanding,
         maker: &mut RowMaker<'_, O>,
     ) -> Option<()> {
         let module = Arc::clone(tier.module());
-        let is_crowded = self.bytes_of(key.0) >= FUNCTION_BYTES;
+        let is_crowded = self.bytes_of(key.func) >= FUNCTION_BYTES;
         let table = self.table(tier, base, key).filter(|table| !table.is_full)?;
         let is_last =
             is_crowded || table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
         let mut assume = Vec::new();
         if !is_last {
-            let Landed { of, known, .. } = landing;
+            let ExitLanding { of, known, .. } = landing;
             assume = consistent(base, table, maker.assume, known, Some(of));
             let seen = observed(of, known);
             assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
@@ -276,27 +281,32 @@ impl LandingTables {
 
     /// The bytes of machine code of the rows of a function.
     fn bytes_of(&self, func: Func) -> usize {
-        let first = (func, Point::before(Inst::from_u32(0)));
-        let of = self.tables.range(first..).take_while(|((of, _), _)| *of == func);
+        let first = TableKey { func, at: Point::before(Inst::from_u32(0)) };
+        let of = self.tables.range(first..).take_while(|(key, _)| key.func == func);
         of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum()
     }
 
     /// The table of a point, with the code behind the point.
-    fn table(&mut self, tier: &Tier<'_>, base: &Function, key: Key) -> Option<&mut LandingTable> {
+    fn table(
+        &mut self,
+        tier: &Tier<'_>,
+        base: &Function,
+        key: TableKey,
+    ) -> Option<&mut LandingTable> {
         let made = self.tables.entry(key).or_insert_with(|| {
-            let code = LandingCode::new(tier.module(), base, key.1).ok()?;
+            let code = LandingCode::new(tier.module(), base, key.at).ok()?;
             Some(LandingTable { code, rows: Vec::new(), bytes: 0, is_full: false })
         });
         made.as_mut()
     }
 
-    /// Compiles a row, and appends it to the table of a point. If it cannot be compiled, the table
-    /// gets no more rows, and runs go on in the interpreter.
+    /// Compiles a row, and appends it to the table of a point. If the row cannot be compiled, the
+    /// table gets no more rows, and runs continue in the interpreter.
     fn add<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
         base: &Function,
-        key: Key,
+        key: TableKey,
         made: LandingRow,
         observer: &mut O,
     ) {
@@ -304,16 +314,16 @@ impl LandingTables {
         let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else { return };
         match compiled {
             Ok((version, enter)) => {
-                observer.row(key.0, key.1, &made);
+                observer.row(key.func, key.at, &made);
                 table.bytes += version.code_size();
                 self.bytes += version.code_size() + enter.code_size();
                 self.rows.insert(address(&version), (key, table.rows.len()));
-                table.rows.push(TableRow { made, version, enter, is_given_up: false });
+                table.rows.push(CompiledRow { made, version, enter, is_given_up: false });
             }
             Err(error) => {
                 table.is_full = true;
                 self.is_out_of_memory |= is_out_of_memory(&error);
-                observer.without_row(key.0, key.1, &error);
+                observer.without_row(key.func, key.at, &error);
             }
         }
     }
@@ -326,7 +336,7 @@ impl LandingTables {
 fn compile<O: Observer>(
     tier: &mut Tier<'_>,
     base: &Function,
-    (func, at): Key,
+    TableKey { func, at }: TableKey,
     made: &LandingRow,
     observer: &mut O,
 ) -> Result<(Arc<Version>, Arc<Continuation>), RunError> {
@@ -355,7 +365,7 @@ pub(super) fn is_out_of_memory(error: &RunError) -> bool {
 }
 
 /// Where an exit lands.
-pub(super) struct Landed {
+pub(super) struct ExitLanding {
     /// The exit's entry to the base, alone.
     back: Checked<Mapping>,
     of: Assumption,
@@ -365,7 +375,7 @@ pub(super) struct Landed {
     known: Known,
 }
 
-impl Landed {
+impl ExitLanding {
     /// The assumption that has failed, in terms of the base.
     pub(super) fn assumption(&self) -> Assumption {
         self.of
@@ -376,7 +386,7 @@ impl LandingExit<'_> {
     /// Where the exit lands, for a run with these values. `None` if rows cannot take over: the exit
     /// lands in several activations, has writes to replay, or lands elsewhere than where the
     /// assumption was made (see *Progress*).
-    pub(super) fn landed(&self, at: FailedPoint<'_>) -> Option<Landed> {
+    pub(super) fn landed(&self, at: FailedPoint<'_>) -> Option<ExitLanding> {
         let point = at.version.points()[at.number].at;
         let entry = self.back.entry(point)?;
         let is_there = entry.inner.is_empty() && entry.target == self.place;
@@ -393,7 +403,7 @@ impl LandingExit<'_> {
         };
         entry.run(read, |_, value, bits| note(value, bits)).ok()?;
         let back = self.back.only_at(&[point]);
-        Some(Landed { back, of: self.of, target: entry.target, row: self.row, known })
+        Some(ExitLanding { back, of: self.of, target: entry.target, row: self.row, known })
     }
 
     /// The exit of a version of a whole function.
@@ -404,19 +414,19 @@ impl LandingExit<'_> {
 
 /// The contents of the values live at the point where the interpreter has paused. None for a run in
 /// an interpreter of the embedder's own ([`jit::Vm::enter`]), and in another version than the base.
-fn paused(tier: &Tier<'_>, base: &Function, (func, at): Key, table: &LandingTable) -> Known {
+fn paused(tier: &Tier<'_>, base: &Function, key: TableKey, table: &LandingTable) -> Known {
     let view = tier.machine().view();
     let is_there = |view: &View<'_>| {
         let is_base = || tier.machine().code(view.version()).key() == VersionKey::of(base);
-        view.func() == func && view.inst() == at.inst() && is_base()
+        view.func() == key.func && view.inst() == key.at.inst() && is_base()
     };
     let Some(view) = view.filter(is_there) else { return Known::new() };
     let live = table.code.stay().entry().requires.iter().copied();
     live.filter(|value| !view.is_undefined(*value)).map(|v| (v, view.value(v))).collect()
 }
 
-/// The assumptions that a row at a landing makes, of a list about the base: those that the contents
-/// there do not refute. Where an assumption has failed, its value is known to be otherwise. So may
+/// The assumptions that a row at a landing makes, of a list about the base: the contents there
+/// refute none of them. Where an assumption has failed, its value is known to be otherwise. So may
 /// be what is computed from it, and what it is computed from, unless the contents there are known.
 fn consistent(
     base: &Function,
@@ -433,7 +443,7 @@ fn consistent(
     assume.iter().filter(holds).copied().collect()
 }
 
-/// What a run has shown of a failed assumption: the value has the contents that it has now.
+/// The assumption that the value of a failed assumption keeps the contents that it has now.
 fn observed(failed: &Assumption, known: &Known) -> Option<Assumption> {
     let bits = *known.get(&failed.value)?;
     Some(Assumption { expected: Expected::Is(bits), ..*failed })
@@ -455,7 +465,7 @@ fn related(base: &Function, value: Value) -> BTreeSet<Value> {
     all
 }
 
-/// All values that steps lead to from a value, which is one of them.
+/// A value, and all values to which steps lead from it.
 fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> {
     let (mut all, mut open) = (BTreeSet::from([value]), vec![value]);
     while let Some(next) = open.pop() {

@@ -332,11 +332,11 @@ fn tiered_runs_speculate_and_count_failures() {
     let profile = folder.path().join("changes.profile").display().to_string();
     osier(&["run", "--profile", &profile, &path, "--invoke", "main", "5000"]).with_status(0);
     let stats = folder.path().join("stats.json").display().to_string();
-    let speculate = |source: &str, change: &str| {
+    let speculate = |source: &str, tables: &str, change: &str| {
         let plain = osier(&["run", &path, "--invoke", "main", change]).with_status(0);
         let stats_option = format!("--stats={stats}");
         let options =
-            ["run", "--engine", "tiered", "--hot", "100", source, "--every", &stats_option];
+            ["run", "--engine", "tiered", "--hot", "100", source, "--every", tables, &stats_option];
         let call = [&path, "--invoke", "main", change];
         let ended = osier(&[&options[..], &call[..]].concat()).with_status(0);
         assert_eq!(ended.stdout, plain.stdout, "{source} {change}");
@@ -345,14 +345,22 @@ fn tiered_runs_speculate_and_count_failures() {
         stats["speculation"].clone()
     };
     for source in [format!("--speculate={profile}"), "--speculate".to_owned()] {
-        let held = speculate(&source, "5000");
+        let held = speculate(&source, "--tables=nowhere", "5000");
         assert!(held["assumptions"].as_u64() > Some(0), "{held}");
         assert_eq!((&held["failures"], &held["failed"]), (&0.into(), &serde_json::json!([])));
-        let broken = speculate(&source, "4000");
+        let broken = speculate(&source, "--tables=nowhere", "4000");
         let failed = &broken["failed"][0];
         assert_eq!(failed["function"], "count", "{broken}");
         assert_eq!((&failed["failures"], &failed["given_up"]), (&16.into(), &true.into()));
         assert_eq!(failed["assumption"], "entry:2: %far is 0", "{broken}");
+        assert_eq!(broken["tables"], serde_json::json!([]), "{broken}");
+        let taken_over = speculate(&source, "--tables=everywhere", "4000");
+        assert_eq!(taken_over["failed"][0]["failures"], 2, "{taken_over}");
+        assert_eq!(taken_over["failed"][0]["given_up"], false, "{taken_over}");
+        let mut tables = taken_over["tables"].as_array().into_iter().flatten();
+        let table = tables.find(|table| table["function"] == "count").expect("a table of @count");
+        assert_eq!(table["rows"][0]["exits"], 1, "{taken_over}");
+        assert_eq!(table["rows"][0]["context"][0], "entry:2: %far is 1", "{taken_over}");
     }
     let bad = ["run", "--speculate", &path, "--invoke", "main", "1"];
     let refused = osier(&bad).with_status(2);

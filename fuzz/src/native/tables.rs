@@ -1,5 +1,6 @@
-//! Landing tables: the run starts in the interpreter, enters rows at hot loops, and goes on in rows
-//! where assumptions fail ([`osier::tiers::TableUse`]). Each run must end like the interpreter's.
+//! Landing tables: the run starts in the interpreter, enters rows at hot loops, and continues in
+//! rows where assumptions fail ([`osier::tiers::TableUse`]). Each run must end like the
+//! interpreter's.
 
 use super::bases::BaseTwins;
 use super::clock::Clock;
@@ -27,7 +28,7 @@ const SHARE: u32 = 40;
 /// The most visits after which a place is hot.
 const MOST_VISITS: u32 = 4;
 
-/// Sets its samples apart from those of other judges.
+/// The samples of this judge differ from the samples of others by this number.
 const TAG: u64 = 0x7461_626c;
 
 /// What the policy did.

@@ -72,6 +72,9 @@ pub(super) fn run_called(
         let site = state.machine.site(func, None);
         return imports::call_at(access, func, args, site);
     }
+    if state.table.installed(func).is_some() && !state.has_way_in(func)? {
+        state.uninstall(func);
+    }
     if let Some(version) = state.table.installed(func) {
         let code = EnteredCode::of(&version.code);
         return native::call(access, code, func, args);

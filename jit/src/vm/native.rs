@@ -279,6 +279,33 @@ pub(super) fn resume(access: &mut RunAccess<'_>, ascent: &Ascent) -> Result<Vec<
 }
 
 impl VmState {
+    /// Whether there is a way into native code of a function. The engine may have no room for one,
+    /// and the interpreter then executes the function
+    /// (`without_room_for_rows_the_interpreter_goes_on`).
+    ///
+    /// # Errors
+    /// If the way cannot be compiled for another reason.
+    pub(super) fn has_way_in(&mut self, func: Func) -> Result<bool, RunStop> {
+        match self.way_in(func) {
+            Ok(_) => Ok(true),
+            Err(CompileError::OutOfMemory) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Whether there is a way into continuations of a function, as [`VmState::has_way_in`] says.
+    ///
+    /// # Errors
+    /// If the way cannot be compiled for another reason.
+    pub(super) fn has_way_up(&self, func: Func) -> Result<bool, RunStop> {
+        let results = self.modules.current.signature(func).results.to_vec();
+        match self.modules.engine.stub(Stub::Resume(results)) {
+            Ok(_) => Ok(true),
+            Err(CompileError::OutOfMemory) => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// The way into native code of a function. Made once, since the interpreter calls native code
     /// often.
     fn way_in(&mut self, func: Func) -> Result<KnownEntrance, CompileError> {

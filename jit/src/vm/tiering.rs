@@ -420,6 +420,9 @@ impl VmState {
         let view = self.machine.view().expect("jit: the run is still paused");
         let paused = self.machine.code(view.version()).key();
         self.require_continuation(&continuation, func, paused, at)?;
+        if !self.has_way_up(func)? {
+            return Ok(None);
+        }
         // As `Machine::fire` does, too (`a_loop_that_lost_dead_values_is_not_entered_with_them`).
         if continuation.keeps && !self.machine.has_dead_values() {
             return Err(RunStop::Failed(RunError::Continue(ContinueError::NotKept {

@@ -4,7 +4,7 @@
 use super::{Goal, Tiered, Workplace};
 use crate::Observer;
 use crate::speculating::MAX_FAILURES;
-use crate::tables::{Landed, RowMaker, TableUse, WentOn};
+use crate::tables::{ExitLanding, RowMaker, RowTaken, TableKey, TableUse};
 use ir::Function;
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl<O: Observer> Tiered<O> {
         let Some((assume, plan)) = of.filter(|_| may_enter) else { return Ok(None) };
         let mut maker = RowMaker { assume, plan, observer };
         let before = tables.bytes;
-        let entry = tables.enter_loop(tier, (at.func, at.at), &mut maker);
+        let entry = tables.enter_loop(tier, TableKey { func: at.func, at: at.at }, &mut maker);
         self.spend_on_rows(before);
         Ok(entry)
     }
@@ -48,9 +48,9 @@ impl<O: Observer> Tiered<O> {
         }
     }
 
-    /// Goes on in a row of the landing table where an exit lands. `None` if the exit has been taken
-    /// rarely, or no row can take over. If the table ends there, the value of the assumption has
-    /// many contents, and the version of the function gives it up.
+    /// The run continues in a row of the landing table where an exit lands. `None` if the exit has
+    /// been taken rarely, or no row can take over. If the table ends there, the value of the
+    /// assumption has many contents, and the version of the function gives it up.
     ///
     /// # Errors
     /// If the next version of the function cannot be compiled or linked.
@@ -67,13 +67,13 @@ impl<O: Observer> Tiered<O> {
         let (func, before) = (at.version.func(), tables.bytes);
         let exit = speculations.exit(at).or_else(|| tables.exit(at));
         let landing = exit.and_then(|exit| exit.landed(at));
-        let failed = landing.as_ref().map(Landed::assumption);
+        let failed = landing.as_ref().map(ExitLanding::assumption);
         let of = speculations.of_rows(tier, func, pipeline);
         let went_on = landing.zip(of).and_then(|(landing, (assume, plan))| {
             tables.land(tier, at, landing, &mut RowMaker { assume, plan, observer })
         });
         self.spend_on_rows(before);
-        let Some(WentOn { onward, is_last }) = went_on else {
+        let Some(RowTaken { onward, is_last }) = went_on else {
             self.tables.give_up_exit(at);
             return Ok(None);
         };
