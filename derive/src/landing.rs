@@ -318,9 +318,22 @@ struct RowAttempt {
 }
 
 impl LandingRow {
-    /// The sites of the copied code, for traps that name the base: `func` is its function.
+    /// The sites of the row's instructions, for messages that name the base: `func` is its function.
+    /// An instruction without an original, such as an assumption, has the site of the next one in
+    /// its block that has one, else of the last, else of the landing. Linear in the row.
     pub fn sites(&self, func: Func) -> InlinedSites {
-        self.copied.iter().map(|(inst, of)| (*inst, (func, *of))).collect()
+        let landing = self.enter.entries().next().map(|(at, _)| at.inst());
+        let mut sites = InlinedSites::new();
+        for block in self.function.blocks() {
+            let insts: Vec<Inst> = self.function.block_insts(block).collect();
+            let of = |inst: &Inst| self.copied.get(inst).copied();
+            let mut site = insts.iter().rev().find_map(of).or(landing);
+            for inst in insts.iter().rev() {
+                site = of(inst).or(site);
+                sites.extend(site.map(|site| (*inst, (func, site))));
+            }
+        }
+        sites
     }
 
     /// The assumption of an instruction of the row.

@@ -145,6 +145,64 @@ fn a_loop_gives_up_a_row_whose_context_fails() {
     assert!(made.failures <= 4 * MAX_FAILURES, "{made:?}");
 }
 
+/// `%rare` is 1 in one round of later calls, and the row for that assumes `%mode2` to be 0, which it
+/// is not there. No row takes over, so the row is given up: the exit leads to another, which makes
+/// no such assumption.
+#[test]
+fn a_row_that_is_given_up_is_entered_by_no_exit() {
+    let text = "
+memory @mem 1
+export \"main\" @work
+func @work(%c: i32, %late: i32) -> i64 {
+entry:
+  %zero = const.i32 0
+  %z = const.i64 0
+  jump head(%zero, %z, %zero)
+head(%i: i32, %s: i64, %mode: i32):
+  %twelve = const.i32 12
+  %is_last = eq.i32 %i, %twelve
+  %rare = and.i32 %is_last, %late
+  br_if %rare, slow, join(%s, %mode)
+slow:
+  %one1 = const.i64 1
+  %s1 = add.i64 %s, %one1
+  %k = const.i32 1
+  store.i32 @mem[%zero + 8], %i
+  jump join(%s1, %k)
+join(%s2: i64, %mode2: i32):
+  switch %mode2, [a, b], default d
+a:
+  %x = uextend.i64 %i
+  %sa = add.i64 %s2, %x
+  jump next(%sa)
+b:
+  %y = const.i64 3
+  %sb = mul.i64 %s2, %y
+  jump next(%sb)
+d:
+  jump next(%s2)
+next(%s3: i64):
+  %one = const.i32 1
+  %j = add.i32 %i, %one
+  %m = const.i32 16
+  %more = slt.i32 %j, %m
+  br_if %more, head(%j, %s3, %zero), done
+done:
+  return %s3
+}";
+    let assume = |base: &Function| {
+        let join = base.blocks().find(|block| base.block_name(*block) == Some("join"));
+        let join = join.expect("it has the block");
+        let at = Point::before(base.first_inst(join));
+        let mode = Assumption::is(at, base.block_params(join)[1], 0);
+        vec![behind(base, "rare", 0), mode]
+    };
+    let calls: Vec<[u64; 2]> = (0..600).map(|at| [at, u64::from(at >= 100)]).collect();
+    let calls: Vec<&[u64]> = calls.iter().map(|args| &args[..]).collect();
+    let made = tiered(&parsed(text), assume, &calls);
+    assert!(!made.linked.is_empty() && made.failures <= 4 * MAX_FAILURES, "{made:?}");
+}
+
 /// The engine has room for the version and not for rows: runs go on in the interpreter.
 #[test]
 fn without_room_for_rows_the_interpreter_goes_on() {

@@ -75,8 +75,18 @@ struct CompiledRow {
     version: Arc<Version>,
     /// The continuation from the interpreter.
     enter: Arc<Continuation>,
-    /// Whether one of its assumptions has failed too often. Exits may lead to it still.
+    /// The exits that lead to it.
+    linked: Vec<LinkedExit>,
+    /// Whether one of its assumptions has failed too often. No exit leads to it any more.
     is_given_up: bool,
+}
+
+/// An exit that leads to a row.
+struct LinkedExit {
+    version: Arc<Version>,
+    number: usize,
+    /// The entry back to the base, where the exit leads without the row.
+    back: Arc<Checked<Mapping>>,
 }
 
 /// The rows of a point.
@@ -197,12 +207,26 @@ impl LandingTables {
     }
 
     /// Gives up a row whose assumption has failed so often, though no row takes over: loops no
-    /// longer enter it. Returns the assumption, once. `None` if the version is no row.
-    pub(super) fn give_up_row(&mut self, at: FailedPoint<'_>) -> Option<Assumption> {
+    /// longer enter it, and exits that led to it look for another row. Returns the assumption, once.
+    /// `None` if the version is no row. Linear in these exits.
+    /// `a_row_that_is_given_up_is_entered_by_no_exit`
+    pub(super) fn give_up_row(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+    ) -> Option<Assumption> {
         let (key, index) = *self.rows.get(&address(at.version))?;
         let row = &mut self.tables.get_mut(&key)?.as_mut()?.rows[index];
         let of = row.made.exit(at.version.points()[at.number].at.inst())?.of;
-        (!std::mem::replace(&mut row.is_given_up, true)).then_some(of)
+        if std::mem::replace(&mut row.is_given_up, true) {
+            return None;
+        }
+        for LinkedExit { version, number, back } in std::mem::take(&mut row.linked) {
+            self.hopeless.remove(&(address(&version), number));
+            // A version that was released meanwhile has no link to change.
+            let _ = tier.relink(&version, number, Action::Interpret(back));
+        }
+        Some(of)
     }
 
     /// A run whose assumption has failed continues in a row of the table where the exit lands.
@@ -219,12 +243,14 @@ impl LandingTables {
         let (module, key) =
             (Arc::clone(tier.module()), TableKey { func: at.version.func(), at: landing.target });
         let base = module.body(key.func)?;
-        let next = landing.row.map_or(0, |left| left + 1);
-        let is_new = next >= self.table(tier, base, key)?.rows.len();
+        let first = landing.row.map_or(0, |left| left + 1);
+        let rows = &self.table(tier, base, key)?.rows;
+        let next = (first..rows.len()).find(|index| !rows[*index].is_given_up);
+        let (is_new, next) = (next.is_none(), next.unwrap_or(rows.len()));
         if is_new {
             self.append(tier, base, key, &landing, maker)?;
         }
-        let to = self.tables.get(&key)?.as_ref()?.rows.get(next)?;
+        let to = self.tables.get_mut(&key)?.as_mut()?.rows.get_mut(next)?;
         let is_last = is_new && to.made.exits.is_empty() && next + 1 >= TABLE_ROWS;
         let way = compose(&landing.back, &to.made.enter).ok()?.mapping;
         let exit = &at.version.points()[at.number];
@@ -238,6 +264,9 @@ impl LandingTables {
         });
         match linked {
             Ok(made) => {
+                let (version, number) = (Arc::clone(at.version), at.number);
+                let back = Arc::new(landing.back);
+                to.linked.push(LinkedExit { version, number, back });
                 self.bytes += made.code_size();
                 maker.observer.linked(at, key.at, next);
                 Some(RowTaken { onward: Onward::Enter(made), is_last })
@@ -318,7 +347,8 @@ impl LandingTables {
                 table.bytes += version.code_size();
                 self.bytes += version.code_size() + enter.code_size();
                 self.rows.insert(address(&version), (key, table.rows.len()));
-                table.rows.push(CompiledRow { made, version, enter, is_given_up: false });
+                let linked = Vec::new();
+                table.rows.push(CompiledRow { made, version, enter, linked, is_given_up: false });
             }
             Err(error) => {
                 table.is_full = true;

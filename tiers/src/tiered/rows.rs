@@ -86,12 +86,12 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Gives up a row whose assumption has failed too often, though no row takes over.
-    pub(super) fn give_up_row(&mut self, at: FailedPoint<'_>) {
+    pub(super) fn give_up_row(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) {
         if at.count < MAX_FAILURES {
             return;
         }
         let func = at.version.func();
-        let of = self.tables.give_up_row(at);
+        let of = self.tables.give_up_row(tier, at);
         if let Some(listed) = of.and_then(|of| self.speculations.listed(func, &of)) {
             self.speculations.give_up(func, &listed, &mut self.observer);
         }
