@@ -278,7 +278,7 @@ impl Rest {
         self
     }
 
-    fn judged(&self) -> Option<String> {
+    pub(super) fn judged(&self) -> Option<String> {
         let landed = |version| LandedVersion { version, without_points: None };
         let versions: Vec<LandedVersion> = self.versions.iter().map(landed).collect();
         let Rest { function, source, entry, claim, .. } = self;
@@ -307,7 +307,7 @@ fn replaced(text: &str, of: &str, by: &str) -> String {
 }
 
 /// The continuation into the loop with another text in one place.
-fn edited_loop(of: &str, by: &str) -> Rest {
+pub(super) fn edited_loop(of: &str, by: &str) -> Rest {
     right_loop();
     let text = replaced(LOOP_REST, of, by);
     Rest::looping(LOOP, &text, LOOP_BLOCKS).idle("entry").idle("head")

@@ -1,7 +1,7 @@
 //! Forgeries of steps across the landing point of a continuation, and of passages.
 
 use super::Forgery;
-use super::continuations::{Rest, nth, right_loop};
+use super::continuations::{Rest, edited_loop, nth, right_loop};
 use super::hand::{block, parsed, value};
 use osier::check::{self, Checked, CheckedEntry, RestOf};
 use osier::ir::{Function, Point, Value};
@@ -45,7 +45,10 @@ fn all_values(f: &Function) -> impl Iterator<Item = Value> + '_ {
 impl Leaving {
     /// A run leaves before the first instruction of `rest`, and goes on in the loop.
     fn right() -> Leaving {
-        let rest = right_loop();
+        Leaving::of(right_loop())
+    }
+
+    fn of(rest: Rest) -> Leaving {
         let (function, target) = (rest.function.clone(), rest.versions[0].clone());
         let at = Point::before(nth(&function, "rest", 0));
         let mut first = Mapping::new(&function, &function);
@@ -108,9 +111,16 @@ fn leaves_by_own_names() -> Option<String> {
     Leaving { first, ..leaving }.judged()
 }
 
-/// A run leaves behind the steps and before the replay.
+/// A run leaves before a last step, which no code behind it reads, and before the replay.
 fn leaves_within_compensation() -> Option<String> {
-    let leaving = Leaving::right();
+    let set = "  global_set.i32 @g, %a\n";
+    let mut rest = edited_loop(set, &format!("  %c2 = add.i32 %b, %b\n{set}"));
+    let mut step = rest.entry.steps[1].clone();
+    step.args[0] = step.args[1];
+    rest.entry.steps.push(step);
+    rest.claim.steps.push(2);
+    assert_eq!(rest.judged(), None, "before the forgery");
+    let leaving = Leaving::of(rest);
     let function = &leaving.rest.function;
     let at = Point::before(nth(function, "entry", 2));
     let mut first = leaving.first.clone();
