@@ -318,9 +318,10 @@ struct RowAttempt {
 }
 
 impl LandingRow {
-    /// The sites of the row's instructions, for messages that name the base: `func` is its function.
-    /// An instruction without an original, such as an assumption, has the site of the next one in
-    /// its block that has one, else of the last, else of the landing. Linear in the row.
+    /// The sites of the row's instructions, for messages that name the base: `func` is its
+    /// function. An instruction without an original, such as an assumption, has the site of the
+    /// next one in its block that has one, else of the last, else of the landing. Linear in the
+    /// row.
     pub fn sites(&self, func: Func) -> InlinedSites {
         let landing = self.enter.entries().next().map(|(at, _)| at.inst());
         let mut sites = InlinedSites::new();

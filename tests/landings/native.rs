@@ -145,9 +145,9 @@ fn a_loop_gives_up_a_row_whose_context_fails() {
     assert!(made.failures <= 4 * MAX_FAILURES, "{made:?}");
 }
 
-/// `%rare` is 1 in one round of later calls, and the row for that assumes `%mode2` to be 0, which it
-/// is not there. No row takes over, so the row is given up: the exit leads to another, which makes
-/// no such assumption.
+/// `%rare` is 1 in one round of later calls, and the row for that assumes `%mode2` to be 0, which
+/// it is not there. No row takes over, so the row is given up: the exit leads to another, which
+/// makes no such assumption.
 #[test]
 fn a_row_that_is_given_up_is_entered_by_no_exit() {
     let text = "

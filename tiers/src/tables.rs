@@ -207,8 +207,8 @@ impl LandingTables {
     }
 
     /// Gives up a row whose assumption has failed so often, though no row takes over: loops no
-    /// longer enter it, and exits that led to it look for another row. Returns the assumption, once.
-    /// `None` if the version is no row. Linear in these exits.
+    /// longer enter it, and exits that led to it look for another row. Returns the assumption,
+    /// once. `None` if the version is no row. Linear in these exits.
     /// `a_row_that_is_given_up_is_entered_by_no_exit`
     pub(super) fn give_up_row(
         &mut self,
