@@ -1,16 +1,20 @@
 //! The way up from an interpreter of the embedder's, into the middle of a loop.
 
 use super::support::{Pair, SUM, engine, head, module, states, sum, vm};
+use osier::driver::Step;
 use osier::interp::Outcome;
 use osier::ir::{FrameState, FrameStates, Func, Inst, Opcode, Point, Value};
 use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Config, Continuation, DeoptFrame, Embedder, Entered,
     HotLoop, RunError, Slot, Tier, Tiering, Vm,
 };
+use osier::landing::LandingRow;
 use osier::passes::Pipeline;
-use osier::tiers::Tiered;
+use osier::speculate::Assumption;
+use osier::tiers::{self, Compiled, Tiered};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An interpreter of [`SUM`] that requests native code at each visit of the loop header.
 struct Loops {
@@ -98,6 +102,43 @@ fn a_loop_of_the_embedder_goes_on_natively() {
     let mut loops = Loops::new(&pair);
     assert_eq!((loops.run(&mut machine, 1_000, 5), loops.asked), (sum(1_000, 5), 1));
     assert_eq!(machine.transitions().len(), 1);
+}
+
+/// Counts the rows of landing tables.
+#[derive(Clone, Default)]
+struct RowCount(Arc<AtomicUsize>);
+
+impl tiers::Observer for RowCount {
+    fn step(&mut self, _: Option<Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn row(&mut self, _: Func, _: Point, made: &LandingRow) {
+        assert!(!made.exits.is_empty(), "the row assumes");
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn compiled(&mut self, _: Compiled) {}
+}
+
+/// No entry leads into the version that assumes `%k` to be 5 before the loop, so the embedder's run
+/// enters a row. A run with another `%k` leaves it at the start, for the base.
+#[test]
+fn a_loop_of_the_embedder_goes_on_in_code_that_assumes() {
+    let pair = Pair::new(SUM);
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    let start = Point::before(pair.base.first_inst(pair.base.entry()));
+    let five = Assumption::is(start, pair.base.arguments()[1], 5);
+    let rows = RowCount::default();
+    let policy = Tiered::new_observed(1, Pipeline::default(), rows.clone());
+    let assume = BTreeMap::from([(pair.func, vec![five])]);
+    machine.set_tiering(Box::new(policy.speculating(assume)));
+    for k in [5, 5, 6, 6, 6, 5] {
+        let mut loops = Loops::new(&pair);
+        assert_eq!((loops.run(&mut machine, 1_000, k), loops.asked), (sum(1_000, k), 1), "{k}");
+    }
+    let made = rows.0.load(Ordering::Relaxed);
+    assert!((1..=3).contains(&made), "{made} rows");
 }
 
 /// In the background, the interpreter continues until the code is there.
