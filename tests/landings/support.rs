@@ -48,8 +48,11 @@ pub(crate) struct Hops {
 /// Poison: a value outside the provided values differs from activation to activation.
 const OPTIONS: Options = Options { trace: TraceLevel::Digest, track_memory: true, poison: true };
 
+/// The instructions of a run. A run through tables repeats few.
+pub(crate) const FUEL: u64 = 400_000;
+
 pub(crate) fn machine(program: &Program) -> Machine {
-    let limits = Limits { fuel: 200_000, ..Limits::default() };
+    let limits = Limits { fuel: FUEL, ..Limits::default() };
     Machine::with_options(program, limits, OPTIONS).expect("it is instantiated")
 }
 

@@ -21,7 +21,7 @@ pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
 pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
-pub use tables::{FUNCTION_BYTES, ROW_AFTER, TABLE_BYTES, TABLE_ROWS, TableUse};
+pub use tables::{FUNCTION_BYTES, ROW_AFTER, RowError, TABLE_BYTES, TABLE_ROWS, TableUse};
 pub use tiered::Tiered;
 
 use derive::driver::{self, GivenUp, Step};
@@ -94,7 +94,7 @@ pub trait Observer {
 
     /// A row of the landing table at a point, or the way there, was not made: the interpreter
     /// continues.
-    fn without_row(&mut self, func: Func, at: Point, error: &RunError) {
+    fn without_row(&mut self, func: Func, at: Point, error: &RowError) {
         let _ = (func, at, error);
     }
 
@@ -180,7 +180,7 @@ impl<O: Observer> Observer for SharedObserver<O> {
         self.get().row(func, at, made);
     }
 
-    fn without_row(&mut self, func: Func, at: Point, error: &RunError) {
+    fn without_row(&mut self, func: Func, at: Point, error: &RowError) {
         self.get().without_row(func, at, error);
     }
 

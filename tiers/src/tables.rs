@@ -22,15 +22,16 @@
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, compose};
-use derive::landing::{LandingCode, LandingRow};
+use derive::landing::{LandingCode, LandingError, LandingRow};
 use derive::speculate::{Assumption, Expected, Plan};
 use interp::View;
 use ir::{Func, Function, Inst, Point, Value};
 use jit::{
-    Action, CompileError, Continuation, ContinueError, FailedPoint, Onward, RunError, Tier,
-    Version, VersionSpec,
+    Action, CompileError, Continuation, ContinueError, FailedPoint, LinkError, Onward, RunError,
+    Tier, Version, VersionSpec,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use transition::VersionKey;
 use transition::mapping::Mapping;
@@ -66,6 +67,26 @@ pub(super) struct TableKey {
     pub(super) at: Point,
 }
 
+/// Why a row, or the way to it, was not made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RowError {
+    /// No row can be made of the code behind the point.
+    Landing(LandingError),
+    /// The code cannot be compiled or linked.
+    Code(RunError),
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RowError::Landing(error) => error.fmt(f),
+            RowError::Code(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RowError {}
+
 /// The contents of values of a base that are known.
 type Known = BTreeMap<Value, u64>;
 
@@ -96,6 +117,15 @@ struct LandingTable {
     bytes: usize,
     /// Whether it gets no more rows.
     is_full: bool,
+    /// Whether it gets no more rows for loops: they would assume nothing.
+    is_idle: bool,
+}
+
+impl LandingTable {
+    fn new(code: LandingCode) -> LandingTable {
+        let (is_full, is_idle) = (false, false);
+        LandingTable { code, rows: Vec::new(), bytes: 0, is_full, is_idle }
+    }
 }
 
 /// The landing tables of all functions.
@@ -105,8 +135,8 @@ pub(super) struct LandingTables {
     tables: BTreeMap<TableKey, Option<LandingTable>>,
     /// By the address of a version that a table holds: its table, and its row.
     rows: BTreeMap<usize, (TableKey, usize)>,
-    /// The exits that lead to no row, by the address of the version and the number of the point.
-    hopeless: BTreeSet<(usize, usize)>,
+    /// The exits that lead to no row, by the version and the number of the point.
+    hopeless: BTreeSet<(VersionKey, usize)>,
     /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -151,9 +181,9 @@ fn address(version: &Arc<Version>) -> usize {
     Arc::as_ptr(version).addr()
 }
 
-/// The exit of a failed assumption.
-fn exit_of(at: FailedPoint<'_>) -> (usize, usize) {
-    (address(at.version), at.number)
+/// The exit of a failed assumption. A version that is gone may have left its address to another.
+fn exit_of(at: FailedPoint<'_>) -> (VersionKey, usize) {
+    (at.version.key(), at.number)
 }
 
 impl LandingTables {
@@ -168,15 +198,24 @@ impl LandingTables {
     ) -> Option<Arc<Continuation>> {
         let module = Arc::clone(tier.module());
         let base = module.body(key.func)?;
-        let table = self.table(tier, base, key)?;
-        if table.rows.iter().all(|row| row.is_given_up) && !table.is_full {
+        let is_crowded = self.is_crowded(key);
+        let table = self.table(tier, base, key, maker.observer)?;
+        let has_row = table.rows.iter().any(|row| !row.is_given_up);
+        if !has_row && !table.is_full && !table.is_idle {
             let known = paused(tier, base, key, table);
             let assume = consistent(base, table, maker.assume, &known, None);
-            let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
             // Without an assumption, the code of the base or the optimized version does as well.
-            match row.ok().filter(|row| !row.exits.is_empty()) {
-                Some(row) => self.add(tier, base, key, row, maker.observer),
-                None => table.is_full = true,
+            table.is_idle = is_crowded || assume.is_empty();
+            let plan = Plan { assume: &assume, ..maker.plan };
+            match (!table.is_idle).then(|| table.code.row(&module, base, &plan)) {
+                Some(Ok(row)) if !row.exits.is_empty() => {
+                    self.add(tier, base, key, row, maker.observer);
+                }
+                Some(Err(error)) => {
+                    table.is_full = true;
+                    maker.observer.without_row(key.func, key.at, &RowError::Landing(error));
+                }
+                Some(Ok(_)) | None => table.is_idle = true,
             }
         }
         let table = self.tables.get(&key).and_then(Option::as_ref)?;
@@ -210,23 +249,29 @@ impl LandingTables {
     /// longer enter it, and exits that led to it look for another row. Returns the assumption,
     /// once. `None` if the version is no row. Linear in these exits.
     /// `a_row_that_is_given_up_is_entered_by_no_exit`
+    ///
+    /// # Errors
+    /// If an exit cannot lead back to the interpreter. A bug of ours.
     pub(super) fn give_up_row(
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
-    ) -> Option<Assumption> {
-        let (key, index) = *self.rows.get(&address(at.version))?;
-        let row = &mut self.tables.get_mut(&key)?.as_mut()?.rows[index];
-        let of = row.made.exit(at.version.points()[at.number].at.inst())?.of;
-        if std::mem::replace(&mut row.is_given_up, true) {
-            return None;
-        }
+    ) -> Result<Option<Assumption>, RunError> {
+        let found = self.rows.get(&address(at.version)).copied();
+        let row =
+            found.and_then(|(key, index)| self.tables.get_mut(&key)?.as_mut()?.rows.get_mut(index));
+        let inst = at.version.points()[at.number].at.inst();
+        let Some(row) = row.filter(|row| !row.is_given_up) else { return Ok(None) };
+        row.is_given_up = true;
         for LinkedExit { version, number, back } in std::mem::take(&mut row.linked) {
-            self.hopeless.remove(&(address(&version), number));
-            // A version that was released meanwhile has no link to change.
-            let _ = tier.relink(&version, number, Action::Interpret(back));
+            self.hopeless.remove(&(version.key(), number));
+            match tier.relink(&version, number, Action::Interpret(back)) {
+                // The version was released meanwhile, and has no link to change.
+                Ok(()) | Err(LinkError::NotAdopted) => {}
+                Err(error) => return Err(RunError::Link(error)),
+            }
         }
-        Some(of)
+        Ok(row.made.exit(inst).map(|exit| exit.of))
     }
 
     /// A run whose assumption has failed continues in a row of the table where the exit lands.
@@ -244,7 +289,7 @@ impl LandingTables {
             (Arc::clone(tier.module()), TableKey { func: at.version.func(), at: landing.target });
         let base = module.body(key.func)?;
         let first = landing.row.map_or(0, |left| left + 1);
-        let rows = &self.table(tier, base, key)?.rows;
+        let rows = &self.table(tier, base, key, maker.observer)?.rows;
         let next = (first..rows.len()).find(|index| !rows[*index].is_given_up);
         let (is_new, next) = (next.is_none(), next.unwrap_or(rows.len()));
         if is_new {
@@ -273,7 +318,7 @@ impl LandingTables {
             }
             Err(error) => {
                 self.is_out_of_memory |= is_out_of_memory(&error);
-                maker.observer.without_row(key.func, key.at, &error);
+                maker.observer.without_row(key.func, key.at, &RowError::Code(error));
                 None
             }
         }
@@ -289,10 +334,9 @@ impl LandingTables {
         maker: &mut RowMaker<'_, O>,
     ) -> Option<()> {
         let module = Arc::clone(tier.module());
-        let is_crowded = self.bytes_of(key.func) >= FUNCTION_BYTES;
-        let table = self.table(tier, base, key).filter(|table| !table.is_full)?;
-        let is_last =
-            is_crowded || table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
+        let is_last = self.is_crowded(key);
+        let table = self.table(tier, base, key, maker.observer);
+        let table = table.filter(|table| !table.is_full)?;
         let mut assume = Vec::new();
         if !is_last {
             let ExitLanding { of, known, .. } = landing;
@@ -300,31 +344,47 @@ impl LandingTables {
             let seen = observed(of, known);
             assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
         }
-        let row = table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan });
-        let nothing = Plan { assume: &[], ..maker.plan };
-        let row = row.or_else(|_| table.code.row(&module, base, &nothing)).ok();
-        table.is_full = row.as_ref().is_none_or(|row| row.exits.is_empty());
-        self.add(tier, base, key, row?, maker.observer);
-        Some(())
+        match table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan }) {
+            Ok(row) => {
+                table.is_full = row.exits.is_empty();
+                self.add(tier, base, key, row, maker.observer);
+                Some(())
+            }
+            Err(error) => {
+                table.is_full = true;
+                maker.observer.without_row(key.func, key.at, &RowError::Landing(error));
+                None
+            }
+        }
     }
 
-    /// The bytes of machine code of the rows of a function.
-    fn bytes_of(&self, func: Func) -> usize {
-        let first = TableKey { func, at: Point::before(Inst::from_u32(0)) };
-        let of = self.tables.range(first..).take_while(|(key, _)| key.func == func);
-        of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum()
+    /// Whether the next row of a table is its last: a limit on rows or bytes is reached.
+    fn is_crowded(&self, key: TableKey) -> bool {
+        let first = TableKey { func: key.func, at: Point::before(Inst::from_u32(0)) };
+        let of = self.tables.range(first..).take_while(|(other, _)| other.func == key.func);
+        let all: usize = of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum();
+        let table = self.tables.get(&key).and_then(Option::as_ref);
+        let is_long =
+            |table: &LandingTable| table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
+        all >= FUNCTION_BYTES || table.is_some_and(is_long)
     }
 
     /// The table of a point, with the code behind the point.
-    fn table(
+    fn table<O: Observer>(
         &mut self,
         tier: &Tier<'_>,
         base: &Function,
         key: TableKey,
+        observer: &mut O,
     ) -> Option<&mut LandingTable> {
         let made = self.tables.entry(key).or_insert_with(|| {
-            let code = LandingCode::new(tier.module(), base, key.at).ok()?;
-            Some(LandingTable { code, rows: Vec::new(), bytes: 0, is_full: false })
+            match LandingCode::new(tier.module(), base, key.at) {
+                Ok(code) => Some(LandingTable::new(code)),
+                Err(error) => {
+                    observer.without_row(key.func, key.at, &RowError::Landing(error));
+                    None
+                }
+            }
         });
         made.as_mut()
     }
@@ -353,7 +413,7 @@ impl LandingTables {
             Err(error) => {
                 table.is_full = true;
                 self.is_out_of_memory |= is_out_of_memory(&error);
-                observer.without_row(key.func, key.at, &error);
+                observer.without_row(key.func, key.at, &RowError::Code(error));
             }
         }
     }
@@ -426,8 +486,11 @@ impl LandingExit<'_> {
         let values = &at.version.points()[at.number].values;
         let held: BTreeMap<Value, u64> =
             values.iter().copied().zip(at.values.iter().copied()).collect();
+        if !entry.requires.iter().all(|value| held.contains_key(value)) {
+            return None;
+        }
         let mut known = Known::new();
-        let read = |value: Value| held.get(&value).copied().unwrap_or(0);
+        let read = |value: Value| held[&value];
         let mut note = |value, bits| {
             known.insert(value, bits);
         };

@@ -586,7 +586,7 @@ impl<O: Observer> Tiering for Tiered<O> {
         if let Some(onward) = self.land(tier, at)? {
             return Ok(onward);
         }
-        self.give_up_row(tier, at);
+        self.give_up_row(tier, at)?;
         let Tiered { speculations, pipeline, observer, .. } = self;
         if speculations.failed(tier, at, pipeline, observer)? {
             self.want(tier, Goal::Version(at.version.func()))?;

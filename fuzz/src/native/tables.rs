@@ -10,11 +10,12 @@ use crate::case::Case;
 use crate::figures::Figures;
 use crate::oracle::FuzzFinding;
 use crate::suggested::suggested;
+use check::RestFault;
 use ir::{Func, Point};
 use jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::driver::Step;
-use osier::landing::LandingRow;
-use osier::tiers::{Compiled, Observer, TableUse, Tiered};
+use osier::landing::{LandingError, LandingRow};
+use osier::tiers::{Compiled, Observer, RowError, TableUse, Tiered};
 use passes::Pipeline;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use verify::prng::Prng;
@@ -36,6 +37,8 @@ const TAG: u64 = 0x7461_626c;
 struct TableCounts {
     rows: u64,
     linked: u64,
+    /// The first row that the checker has refused.
+    refused: Option<RestFault>,
 }
 
 #[derive(Clone, Default)]
@@ -54,6 +57,12 @@ impl Observer for TableWatch {
 
     fn row(&mut self, _func: Func, _at: Point, _made: &LandingRow) {
         self.get().rows += 1;
+    }
+
+    fn without_row(&mut self, _func: Func, _at: Point, error: &RowError) {
+        if let RowError::Landing(LandingError::Refused(fault)) = error {
+            self.get().refused.get_or_insert(*fault);
+        }
     }
 
     fn linked(&mut self, _exit: FailedPoint<'_>, _at: Point, _row: usize) {
@@ -95,10 +104,11 @@ fn run(trial: &mut Trial<'_>) -> Result<(), String> {
     let mut nothing = |_: &mut Vm, _: Func, _: usize| Ok(());
     let twins = BaseTwins::new(trial, &mut vm, "code that goes on in landing tables");
     let ended = twins.and_then(|mut twins| twins.runs(trial, ROUNDS, &mut nothing));
-    let TableCounts { rows, linked } = *watch.get();
+    let TableCounts { rows, linked, refused } = *watch.get();
     trial.figures.rows += rows;
     trial.figures.linked_to_rows += linked;
     let ups = vm.transitions().into_iter().filter(|made| made.kind == TransitionKind::Up);
     trial.figures.entered_rows += ups.map(|made| made.count).sum::<u64>();
-    ended
+    let refused = refused.map_or(Ok(()), |fault| Err(format!("  a row is refused: {fault}")));
+    ended.and(refused)
 }

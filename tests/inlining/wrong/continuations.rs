@@ -318,7 +318,7 @@ fn edited_call(of: &str, by: &str) -> Rest {
     Rest::calling(CALL, &replaced(CALL_REST, of, by), CALL_BLOCKS)
 }
 
-fn forgery(
+pub(super) fn forgery(
     demand: &'static str,
     what: &'static str,
     refusal: &'static str,

@@ -1,7 +1,7 @@
 //! Forgeries of steps across the landing point of a continuation, and of passages.
 
 use super::Forgery;
-use super::continuations::{Rest, edited_loop, nth, right_loop};
+use super::continuations::{Rest, edited_loop, forgery, nth, right_loop};
 use super::hand::{block, parsed, value};
 use osier::check::{self, Checked, CheckedEntry, RestOf};
 use osier::ir::{Function, Point, Value};
@@ -179,15 +179,6 @@ fn passes(text: &str, number: usize) -> Option<String> {
 
 fn right_passage() {
     assert_eq!(passes(PASSAGE, 0), None, "before the forgery");
-}
-
-fn forgery(
-    demand: &'static str,
-    what: &'static str,
-    refusal: &'static str,
-    judge: fn() -> Option<String>,
-) -> Forgery {
-    Forgery { demand, what, judge: Box::new(judge), refusal }
 }
 
 pub(super) fn all() -> Vec<Forgery> {

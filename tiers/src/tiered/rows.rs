@@ -86,14 +86,22 @@ impl<O: Observer> Tiered<O> {
     }
 
     /// Gives up a row whose assumption has failed too often, though no row takes over.
-    pub(super) fn give_up_row(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) {
+    ///
+    /// # Errors
+    /// If an exit that led to the row cannot lead back to the interpreter.
+    pub(super) fn give_up_row(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+    ) -> Result<(), RunError> {
         if at.count < MAX_FAILURES {
-            return;
+            return Ok(());
         }
         let func = at.version.func();
-        let of = self.tables.give_up_row(tier, at);
+        let of = self.tables.give_up_row(tier, at)?;
         if let Some(listed) = of.and_then(|of| self.speculations.listed(func, &of)) {
             self.speculations.give_up(func, &listed, &mut self.observer);
         }
+        Ok(())
     }
 }
