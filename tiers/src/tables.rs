@@ -117,7 +117,7 @@ struct LandingTable {
     bytes: usize,
     /// Whether it gets no more rows.
     is_full: bool,
-    /// Whether it gets no more rows for loops: they would assume nothing.
+    /// Whether hot loops make no more rows: these rows would assume nothing.
     is_idle: bool,
 }
 
@@ -181,7 +181,7 @@ fn address(version: &Arc<Version>) -> usize {
     Arc::as_ptr(version).addr()
 }
 
-/// The exit of a failed assumption. A version that is gone may have left its address to another.
+/// The exit of a failed assumption: the key of its version, since addresses are used again.
 fn exit_of(at: FailedPoint<'_>) -> (VersionKey, usize) {
     (at.version.key(), at.number)
 }
