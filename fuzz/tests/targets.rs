@@ -146,3 +146,61 @@ fn dictionaries_have_the_words_of_the_targets() {
     }
     assert!(checked.len() >= 4, "{checked:?}");
 }
+
+/// Stands in for the tools of a service's machine: `cargo fuzz build`, the example `seeds`, `zip`
+/// and `rustc`.
+const TOOL: &str = r#"#!/bin/sh
+set -e
+case "$(basename "$0") $*" in
+  "cargo fuzz build -O --debug-assertions --fuzz-dir fuzz-targets")
+    mkdir -p fuzz-targets/target/here/release
+    for source in fuzz-targets/fuzz_targets/*.rs; do
+      touch "fuzz-targets/target/here/release/$(basename "$source" .rs)"
+    done ;;
+  "cargo run --quiet --locked -p osier-fuzz --example seeds -- "*)
+    for folder; do :; done
+    for source in fuzz-targets/fuzz_targets/*.rs; do
+      mkdir -p "$folder/$(basename "$source" .rs)"
+    done ;;
+  "zip -q -r "*) ls >"$3" ;;
+  "rustc -vV") echo "host: here" ;;
+  *) echo "$0 $*" >&2; exit 1 ;;
+esac
+"#;
+
+/// The script of OSS-Fuzz and ClusterFuzzLite gives each target, with its seeds and words.
+#[test]
+fn a_service_gets_each_target_with_its_seeds_and_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    for name in ["bin", "out", "src/osier/fuzz-targets"] {
+        fs::create_dir_all(path(name)).expect("a folder");
+    }
+    for name in ["cargo", "zip", "rustc"] {
+        fs::write(path("bin").join(name), TOOL).expect("a tool");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(path("bin").join(name), mode).expect("an executable");
+    }
+    for name in
+        ["tests", "fuzz-targets/corpora", "fuzz-targets/fuzz_targets", "fuzz-targets/dictionaries"]
+    {
+        std::os::unix::fs::symlink(root().join(name), path("src/osier").join(name))
+            .expect("a link");
+    }
+    let tools = format!("{}:/usr/bin:/bin", path("bin").display());
+    let ended = std::process::Command::new(root().join(".clusterfuzzlite/build.sh"))
+        .env("PATH", tools)
+        .env("SRC", path("src"))
+        .env("OUT", path("out"))
+        .output()
+        .expect("the script runs");
+    assert!(ended.status.success(), "{ended:?}");
+    for target in TARGETS {
+        let out = |end: &str| path("out").join(format!("{}{end}", target.name));
+        assert!(out("").exists() && out("_seed_corpus.zip").exists(), "{}", target.name);
+        assert_eq!(out(".dict").exists(), !(target.words)().is_empty(), "{}", target.name);
+    }
+    let seeds = |name: &str| fs::read_to_string(path("out").join(name)).expect("seeds");
+    assert!(seeds("module_bytes_seed_corpus.zip").contains("sort.wasm"));
+    assert!(seeds("oir_text_seed_corpus.zip").contains("tests-oir-ops-assume.oir"));
+}

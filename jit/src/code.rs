@@ -17,6 +17,7 @@ use crate::roots::RootMaps;
 use crate::sys::ExitFrame;
 use crate::sys::registry::{Registration, register};
 use crate::sys::traps::TrapTable;
+use crate::traps::{is_of_a_load, load_code};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::{CompiledCode, Context as Compilation};
@@ -67,6 +68,24 @@ impl Places {
     }
 }
 
+/// The loads that Cranelift made a part of the instruction that uses them, by offset of the code.
+/// The source location there is that of the user (`a_load_inside_another_instruction_has_its_place`).
+fn inner_loads(compiled: &Compilation, places: &Places, lowered: &Lowered) -> Box<[(u32, Inst)]> {
+    let traps = compiled_of(compiled).buffer.traps().iter();
+    let mut inner: Vec<(u32, Inst)> = Vec::new();
+    for trap in traps.filter(|trap| is_of_a_load(trap.code)) {
+        let user = places.at(trap.offset);
+        let before = user.map_or(lowered.loads.len(), |user| lowered.loads_before[user] as usize);
+        // A load is the first one that is not lowered before it.
+        let is_itself = user.is_some() && lowered.loads.get(before).copied() == user;
+        let last = (0..before).rev().find(|&load| load_code(load) == trap.code);
+        let load = last.map(|load| lowered.loads[load]).filter(|_| !is_itself);
+        inner.extend(load.map(|load| (trap.offset, load)));
+    }
+    inner.sort_unstable();
+    inner.into()
+}
+
 /// A piece of native code. Dropping the last reference frees its memory.
 pub struct MachineCode {
     /// The memory. Taken out when the code is dropped.
@@ -76,6 +95,8 @@ pub struct MachineCode {
     /// freed.
     registration: ManuallyDrop<Registration>,
     places: Places,
+    /// See [`inner_loads`].
+    inner_loads: Box<[(u32, Inst)]>,
     exits: StackMaps,
     roots: RootMaps,
     /// The observers to call when the code is freed.
@@ -201,6 +222,7 @@ impl MachineCode {
         let traps = compiled.buffer.traps();
         let table = TrapTable::new(traps.iter().map(|trap| (trap.offset, trap.code)));
         let places = Places::of(compilation);
+        let inner_loads = inner_loads(compilation, &places, &about.lowered);
         let share = budget.take(bytes.len()).ok_or(CompileError::OutOfMemory)?;
         let space = budget.arena.place(&bytes).map_err(|error| match error.kind() {
             io::ErrorKind::OutOfMemory => CompileError::OutOfMemory,
@@ -223,6 +245,7 @@ impl MachineCode {
             observers: about.observers,
             registration: ManuallyDrop::new(registration),
             places,
+            inner_loads,
             exits,
             roots,
             _share: share,
@@ -329,9 +352,22 @@ impl MachineCode {
     /// The function and the instruction at an address of the code. For inlined code: the callee,
     /// and an instruction of its base.
     pub(crate) fn site_at(&self, pc: usize) -> (Func, Option<Inst>) {
-        let inst = self.inst_at(pc);
+        self.site_of(self.inst_at(pc))
+    }
+
+    /// The function and the instruction that an instruction of the version stands for.
+    fn site_of(&self, inst: Option<Inst>) -> (Func, Option<Inst>) {
         let inlined = inst.and_then(|inst| self.sites.as_ref()?.get(&inst));
         inlined.map_or((self.func, inst), |(func, inst)| (*func, Some(*inst)))
+    }
+
+    /// The function and the instruction that traps at an address of the code. It differs from
+    /// [`MachineCode::site_at`] where an instruction of the processor contains a load.
+    pub(crate) fn trap_site_at(&self, pc: usize) -> (Func, Option<Inst>) {
+        let offset = (pc - self.range.start) as u32;
+        let load = self.inner_loads.binary_search_by_key(&offset, |(at, _)| *at);
+        let load = load.ok().map(|index| self.inner_loads[index].1);
+        load.map_or_else(|| self.site_at(pc), |load| self.site_of(self.origin(load)))
     }
 
     /// The function of the direct call at an address of the code. `None` without a direct call
@@ -352,7 +388,11 @@ impl MachineCode {
     /// The instruction of the version at an address of the code. `None` if the code there comes
     /// from no instruction.
     pub(crate) fn inst_at(&self, pc: usize) -> Option<Inst> {
-        let inst = self.places.at((pc - self.range.start) as u32)?;
+        self.origin(self.places.at((pc - self.range.start) as u32)?)
+    }
+
+    /// The instruction of the version that a compiled one is a copy of.
+    fn origin(&self, inst: Inst) -> Option<Inst> {
         match &self.origins {
             Some(origins) => *origins.get(inst.as_u32() as usize)?,
             None => Some(inst),

@@ -2,6 +2,7 @@
 
 use cranelift_codegen::ir::TrapCode;
 use ir::TrapKind;
+use std::ops::Range;
 
 const UNREACHABLE: TrapCode = TrapCode::unwrap_user(1);
 /// A table index is out of bounds.
@@ -29,6 +30,19 @@ pub(crate) const FAILED: TrapCode = TrapCode::unwrap_user(10);
 const FIRST_WITH_OPERAND: u8 = 16;
 /// An access to linear memory is out of bounds.
 pub(crate) const MEMORY: TrapCode = TrapCode::HEAP_OUT_OF_BOUNDS;
+/// The codes of loads out of bounds. Loads take turns, so that the code of an instruction of the
+/// processor tells which load it contains ([`crate::code`]).
+pub(crate) const LOADS: Range<u8> = 32..250;
+
+/// The trap code of the load that is lowered as the `index`th of its function.
+pub(crate) fn load_code(index: usize) -> TrapCode {
+    TrapCode::unwrap_user(LOADS.start + (index % LOADS.len()) as u8)
+}
+
+/// Whether this is the code of a load.
+pub(crate) fn is_of_a_load(code: TrapCode) -> bool {
+    LOADS.contains(&code.as_raw().get())
+}
 
 /// The meaning of a trap code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +101,9 @@ pub(crate) fn code_with_operand(kind: TrapKind) -> TrapCode {
 /// The meaning of a trap code. `user` is the number of a `userN` trap. Returns `None` for a code
 /// that the lowering never emits.
 pub(crate) fn cause(number: u8, user: u32) -> Option<Cause> {
+    if LOADS.contains(&number) {
+        return Some(Cause::Trap(TrapKind::MemoryOutOfBounds));
+    }
     let kinds = || KINDS.into_iter().chain([TrapKind::User(user)]);
     let is = |code: TrapCode| code.as_raw().get() == number;
     if let Some(kind) = kinds().find(|kind| is(code(*kind))) {

@@ -2,8 +2,10 @@
 
 use crate::listing::NamedVersion;
 use derive::driver::{Derived, Proved};
+use derive::inlining::Inlined;
 use ir::loops::{Loop, LoopForest};
 use ir::{Block, Function, Module};
+use osr::VersionTree;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use transition::mapping::Mapping;
@@ -14,19 +16,29 @@ use transition::mapping::Mapping;
 /// the same block; its label is their number, with the number of all points of the block. Cost:
 /// linear in the versions and their entries.
 pub fn versions(module: &Module, base: &Function, derived: &Derived, proved: &Proved) -> String {
-    let [before, after] = NamedVersion::pair(module, [base, &derived.function], &derived.log, None);
-    let mut out = format!("digraph {} {{\n", quoted(base.name()));
+    let pair = NamedVersion::pair(module, [base, &derived.function], &derived.log, None);
+    let maps = proved.highest();
+    graph(&pair, [&maps.before.mapping, &maps.after.mapping])
+}
+
+/// The same of a function with inlined code. An entry that lands in several activations leads to
+/// the call in which the activation of the function waits.
+pub fn inlined(module: &Module, made: &Inlined) -> String {
+    let pair = [VersionTree::BASE, made.optimized]
+        .map(|version| NamedVersion::of_inlined(module, made, version, None));
+    graph(&pair, [&made.up, &made.down])
+}
+
+/// Both versions, and the entries from each to the other.
+fn graph([base, optimized]: &[NamedVersion<'_>; 2], [up, down]: [&Mapping; 2]) -> String {
+    let mut out = format!("digraph {} {{\n", quoted(base.version.name()));
     out += "  node [shape=box, fontname=monospace]; edge [fontname=monospace];\n";
-    let sides = [("base", &before), ("optimized", &after)];
+    let sides = [("base", base), ("optimized", optimized)];
     for (side, version) in sides {
         cluster(&mut out, side, version);
     }
-    let maps = proved.highest();
-    let ways =
-        [(&maps.before.mapping, sides, "blue"), (&maps.after.mapping, [sides[1], sides[0]], "red")];
-    for (mapping, [from, to], color) in ways {
-        entries(&mut out, mapping, [from, to], color);
-    }
+    entries(&mut out, up, sides, "blue");
+    entries(&mut out, down, [sides[1], sides[0]], "red");
     out + "}\n"
 }
 

@@ -237,7 +237,7 @@ impl<'a> Twins<'a> {
         before: [u64; 2],
     ) -> Option<String> {
         let is_alike = found == wanted
-            || is_trap_of_another_access(wanted, found)
+            || self.is_trap_of_another_access(wanted, found)
             || self.optimized && is_trap_of_the_same_function(wanted, found);
         if !is_alike {
             return Some(format!("native: {found}; interpreted: {wanted}"));
@@ -247,6 +247,23 @@ impl<'a> Twins<'a> {
         let differs =
             self.fueled && !self.optimized && found.returned().is_some() && used[0] != used[1];
         differs.then(|| format!("fuel used: native {}, interpreted {}", used[0], used[1]))
+    }
+
+    /// Whether both runs trap out of bounds in the same function, the native one at an instruction
+    /// that can. Cranelift removes redundant accesses, such as a store that a later store covers,
+    /// or a second load of the same place. If both accesses lie outside their memory, the remaining
+    /// one traps: the same trap with the same state, at another place of the function.
+    fn is_trap_of_another_access(&self, wanted: &Outcome, found: &Outcome) -> bool {
+        let place = |outcome: &Outcome| {
+            let traps = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
+            outcome.site().filter(|_| traps).map(|site| site.func)
+        };
+        let can_trap = found.site().is_some_and(|site| {
+            let function = self.module.body(site.func);
+            let traps = |(body, inst): (&Function, _)| body.inst(inst).opcode.can_trap();
+            self.optimized || function.zip(site.inst).is_some_and(traps)
+        });
+        place(wanted).is_some() && place(wanted) == place(found) && can_trap
     }
 
     /// The difference if one of the runs has reached a limit.
@@ -302,18 +319,6 @@ impl<'a> Twins<'a> {
 /// pays fuel for a block before executing it.
 fn is_limit(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::StackOverflow(_) | Outcome::OutOfFuel(_))
-}
-
-/// Whether both runs trap out of bounds in the same function. Cranelift removes redundant accesses,
-/// such as a store that a later store covers, or a second load of the same place. If both accesses
-/// lie outside their memory, the remaining one traps: the same trap with the same state, at another
-/// place of the function.
-fn is_trap_of_another_access(wanted: &Outcome, found: &Outcome) -> bool {
-    let place = |outcome: &Outcome| {
-        let traps = outcome.trap() == Some(TrapKind::MemoryOutOfBounds);
-        outcome.site().filter(|_| traps).map(|site| site.func)
-    };
-    place(wanted).is_some() && place(wanted) == place(found)
 }
 
 /// Whether both runs end with the same trap in the same function. An optimized version may trap at

@@ -13,6 +13,7 @@ mod extremes;
 mod floats;
 mod operations;
 mod overflow;
+mod places;
 mod programs;
 mod tiered;
 mod ways;

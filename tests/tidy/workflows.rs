@@ -55,8 +55,7 @@ fn a_step_fails_with_any_of_its_commands() {
     let end = start + script[start..].find("\n}\n").expect("its end") + 3;
     let run = |body: &str| {
         let step = &script[start..end];
-        let program =
-            format!("set -euo pipefail; {CALLED}\n{step}\nf() {{ {body}\n}}\nstep it f");
+        let program = format!("set -euo pipefail; {CALLED}\n{step}\nf() {{ {body}\n}}\nstep it f");
         let bash = std::process::Command::new("bash").args(["-c", &program]).output();
         bash.expect("bash runs").status.code()
     };

@@ -42,6 +42,7 @@ enum Emit {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EmitInlined {
     Actions,
+    Dot,
     Listing,
     Mapping,
 }
@@ -133,9 +134,7 @@ fn inlined(
                 |(func, base)| plan.version(&callers, func, base, Vigilance::On, &mut NoObserver).0;
             return Ok(selected.iter().map(|one| print_function(module, &version(*one))).collect());
         }
-        Emit::Dot => {
-            return Err(CommandFailure::input("--emit dot: no pipeline with inline, as yet"));
-        }
+        Emit::Dot => EmitInlined::Dot,
         Emit::Listing => EmitInlined::Listing,
         Emit::Actions => EmitInlined::Actions,
         Emit::Mapping => EmitInlined::Mapping,
@@ -164,6 +163,7 @@ fn inlined(
         };
         match emit {
             EmitInlined::Listing => text += &listing::frames(module, &made, lines),
+            EmitInlined::Dot => text += &dot::inlined(module, &made),
             EmitInlined::Actions => {
                 let log = made.tree.log(VersionTree::BASE, made.optimized);
                 text += &listing::actions(base.name(), &log.expect("derived from the base"));
@@ -180,7 +180,7 @@ fn inlined(
         EmitInlined::Mapping => {
             Ok(with_landings(args, module, selected.len(), &landings, &landed, &text))
         }
-        EmitInlined::Listing | EmitInlined::Actions => Ok(text),
+        EmitInlined::Listing | EmitInlined::Actions | EmitInlined::Dot => Ok(text),
     }
 }
 

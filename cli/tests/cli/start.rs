@@ -114,8 +114,20 @@ fn a_graph_has_the_blocks_loops_and_entries_of_both_versions() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+/// Entries out of inlined code lead to the block in which the function calls.
+#[test]
+fn a_graph_of_inlined_code_has_entries_back_to_the_call() {
     let inlined = ["opt", "docs/examples/called.oir", "--pipeline", "O3", "--emit", "dot"];
-    assert!(osier(&inlined).with_status(2).stderr.contains("no pipeline with inline"));
+    let text = osier(&inlined).with_status(0).stdout;
+    let back = text.lines().filter(|line| line.contains("color=red"));
+    let ends: Vec<&str> =
+        back.flat_map(|line| line.split('"').skip(1).step_by(2).take(2)).collect();
+    assert!(ends.len() >= 2, "{text}");
+    for end in ends {
+        assert!(text.contains(&format!("\"{end}\" [")), "{end}: {text}");
+    }
 }
 
 #[test]

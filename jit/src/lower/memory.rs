@@ -6,7 +6,7 @@ use crate::context::{NEAR_GLOBALS, offset};
 use crate::sys::reservation::GUARD;
 use crate::traps;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, types};
+use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, TrapCode, types};
 use ir::module::{MemoryDecl, MemoryKind, PAGE_BYTES};
 use ir::{Imm, InstData, Memory, Opcode, Shape};
 
@@ -71,8 +71,8 @@ impl Lowering<'_, '_> {
             MemoryKind::Linear | MemoryKind::HostFrom(_) => self.regions.heap,
             MemoryKind::Host => self.regions.host,
         };
-        let flags =
-            MemFlagsData::new().with_trap_code(Some(traps::MEMORY)).with_alias_region(Some(region));
+        let code = self.access_code(data);
+        let flags = MemFlagsData::new().with_trap_code(Some(code)).with_alias_region(Some(region));
         let ty = abi::held(data.ty);
         let ins = self.builder.ins();
         let loaded = match data.opcode {
@@ -96,6 +96,29 @@ impl Lowering<'_, '_> {
             }
         };
         self.define(data, &[loaded]);
+    }
+
+    /// The trap code of an access. A store behind a load of the same place never traps by itself,
+    /// and Cranelift may make one instruction of both, with the code of the store: it gets the code
+    /// of the load (`a_load_inside_another_instruction_has_its_place`).
+    fn access_code(&mut self, data: &InstData) -> TrapCode {
+        let inst = self.inst.expect("an instruction is being lowered");
+        if matches!(data.opcode.shape(), Shape::Load(_)) {
+            self.lowered.loads.push(inst);
+            return traps::load_code(self.lowered.loads.len() - 1);
+        }
+        let function = self.unit.function;
+        let made = |value| function.defining_inst(value);
+        let operands = made(data.args[1]).map_or(&[][..], |stored| &function.inst(stored).args);
+        let load = operands.iter().find_map(|&operand| {
+            made(operand).filter(|&load| {
+                let load = function.inst(load);
+                load.opcode == Opcode::Load && load.args[0] == data.args[0] && load.imm == data.imm
+            })
+        });
+        let mut last = self.lowered.loads.iter().enumerate().rev().take(traps::LOADS.len());
+        let index = last.find(|(_, known)| load == Some(**known));
+        index.map_or(traps::MEMORY, |(index, _)| traps::load_code(index))
     }
 
     /// The place of the view of a memory: an address and an offset. The first view lies in the

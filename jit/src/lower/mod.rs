@@ -122,6 +122,11 @@ pub(crate) struct Lowered {
     pub(crate) exits: BTreeMap<Inst, ExitShape>,
     /// The number of each `userN` trap, by instruction.
     pub(crate) numbers: BTreeMap<Inst, u32>,
+    /// The loads, in the order of lowering. Their number gives each its trap code
+    /// ([`traps::load_code`]).
+    pub(crate) loads: Vec<Inst>,
+    /// For each instruction, the number of loads lowered before it.
+    pub(crate) loads_before: SecondaryMap<Inst, u32>,
 }
 
 /// The alias regions: memory of different regions never overlaps, and Cranelift may reorder
@@ -348,6 +353,7 @@ impl<'a> Lowering<'a, '_> {
         for inst in function.block_insts(block) {
             self.builder.set_srcloc(SourceLoc::new(inst.as_u32()));
             self.inst = inst.into();
+            self.lowered.loads_before[inst] = self.lowered.loads.len() as u32;
             let data = function.inst(inst);
             // A test whose only user is the branch behind it becomes the condition of that branch:
             // no value is materialized.

@@ -123,7 +123,7 @@ impl VmState {
         if let Some(address) = trap.address.filter(|address| !self.view.is_guarded(*address)) {
             return RunStop::Failed(RunError::WildAccess { address });
         }
-        let place = code.map(|code| code.site_at(trap.pc));
+        let place = code.map(|code| code.trap_site_at(trap.pc));
         let (func, inst) = place.unwrap_or((Func::from_u32(0), None));
         let site = self.machine.site(func, inst);
         let end = match cause {
