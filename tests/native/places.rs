@@ -5,7 +5,6 @@ use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome};
 use ir::Module;
 use ir::text::parse_module;
 use jit::{Bounds, Config, Engine, Vm};
-use osier::tiers;
 use std::sync::Arc;
 
 /// Each function loads from its argument, and the single user of the load can contain it. `@kept`
@@ -38,8 +37,51 @@ entry:
 func @float(%p: i32, %x: f64) -> f64 {{
 entry:
   %a = load.f64 @mem[%p]
-  %r = mul.f64 %x, %a
+  %r = fmul.f64 %x, %a
   return %r
+}}
+func @tested(%p: i32, %x: i32) -> i32 {{
+entry:
+  %a = load.i32 @mem[%p]
+  %less = ult.i32 %a, %x
+  br_if %less, one, two
+one:
+  return %x
+two:
+  return %p
+}}
+func @turned(%p: i32, %x: i32) -> i32 {{
+entry:
+  %a = load.i32 @mem[%p]
+  %less = ult.i32 %x, %a
+  return %less
+}}
+func @counted(%p: i32, %x: i32) -> i32 {{
+entry:
+  %a = load.i32 @mem[%p]
+  %y = add.i32 %x, %x
+  %z = mul.i32 %y, %x
+  %r = add.i32 %z, %a
+  %s = or.i32 %r, %x
+  return %s
+}}
+func @zero(%p: i32, %x: i32) -> i32 {{
+entry:
+  %a = load.i32 @mem[%p]
+  %zero = const.i32 0
+  %is = eq.i32 %a, %zero
+  br_if %is, one, two
+one:
+  return %x
+two:
+  return %p
+}}
+func @root(%p: i32, %x: f64) -> f64 {{
+entry:
+  %a = load.f64 @mem[%p]
+  %r = fsqrt.f64 %a
+  %s = fadd.f64 %r, %x
+  return %s
 }}
 func @kept(%p: i32, %x: i32) {{
 entry:
@@ -74,12 +116,16 @@ fn compare(config: Config) -> usize {
     let engine = Engine::new(config).expect("native code is supported where it is tested");
     let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default()).expect("a vm");
     let mut machine = Machine::new(&module, Limits::default()).expect("an instance");
+    for (func, body) in module.defined() {
+        let version = engine.version(&module, func, body, &[]).expect("it compiles");
+        vm.install(&version, Vec::new()).expect("it is installed");
+    }
     let mut trapped = 0;
     for (func, body) in module.defined() {
         for address in (0..9800).step_by(4).map(|back| 65_540 - back).chain([0, 1 << 31]) {
             let args = [address, 3];
             let wanted = machine.invoke(func, &args, &mut NoHost, &mut NoObserver);
-            let found = tiers::invoke(&mut vm, func, &args, &mut NoHost).expect("it runs");
+            let found = vm.invoke(func, &args, &mut NoHost).expect("it runs");
             assert_eq!(found, wanted, "{} at {address}: {:?}", body.name(), found.site());
             trapped += usize::from(matches!(wanted, Outcome::Trapped { .. }));
         }
