@@ -8,7 +8,7 @@ use jit::{Bounds, Config, Engine, Vm};
 use std::sync::Arc;
 
 /// Each function loads from its argument, and the single user of the load can contain it. `@kept`
-/// and `@first` store to the place that they load from.
+/// and `@first` store to the place that they load from, and `@wider` stores more bytes there.
 fn text(loads: usize) -> String {
     let mut many = String::new();
     let mut sum = "%p".to_owned();
@@ -39,6 +39,13 @@ entry:
   %a = load.f64 @mem[%p]
   %r = fmul.f64 %x, %a
   return %r
+}}
+func @wider(%p: i32, %x: i32) {{
+entry:
+  %a = load.i32 @mem[%p]
+  %w = uextend.i64 %a
+  store.i64 @mem[%p], %w
+  return
 }}
 func @tested(%p: i32, %x: i32) -> i32 {{
 entry:

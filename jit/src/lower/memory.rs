@@ -98,7 +98,7 @@ impl Lowering<'_, '_> {
         self.define(data, &[loaded]);
     }
 
-    /// The trap code of an access. A store behind a load of the same place never traps by itself,
+    /// The trap code of an access. A store behind a load of the same bytes never traps by itself,
     /// and Cranelift may make one instruction of both, with the code of the store: it gets the code
     /// of the load (`a_load_inside_another_instruction_has_its_place`).
     fn access_code(&mut self, data: &InstData) -> TrapCode {
@@ -113,7 +113,9 @@ impl Lowering<'_, '_> {
         let load = operands.iter().find_map(|&operand| {
             made(operand).filter(|&load| {
                 let load = function.inst(load);
-                load.opcode == Opcode::Load && load.args[0] == data.args[0] && load.imm == data.imm
+                let stored = function.value_type(data.args[1]);
+            let is_same = load.args[0] == data.args[0] && load.imm == data.imm;
+            load.opcode == Opcode::Load && is_same && load.ty.bytes() == stored.bytes()
             })
         });
         let mut last = self.lowered.loads.iter().enumerate().rev().take(traps::LOADS.len());
