@@ -19,6 +19,7 @@
 //! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
+use super::handing::HandedWays;
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, compose};
@@ -106,8 +107,8 @@ struct CompiledRow {
 struct LinkedExit {
     version: Arc<Version>,
     number: usize,
-    /// The entry back to the base, where the exit leads without the row.
-    back: Arc<Checked<Mapping>>,
+    /// The action of the exit without the row.
+    without: Action,
 }
 
 /// The rows of a point.
@@ -166,6 +167,8 @@ pub(super) struct RowMaker<'a, O> {
     /// The assumptions of the function, in terms of the base.
     pub(super) assume: &'a [Assumption],
     pub(super) plan: Plan<'a>,
+    /// The ways to an interpreter of the embedder's own, if exits of the function lead there.
+    pub(super) ways: Option<HandedWays>,
     pub(super) observer: &'a mut O,
 }
 
@@ -199,7 +202,10 @@ impl LandingTables {
         let module = Arc::clone(tier.module());
         let base = module.body(key.func)?;
         let is_crowded = self.is_crowded(key);
-        let table = self.table(tier, base, key, maker.observer)?;
+        let table = self.table(tier, base, key, maker)?;
+        if !tier.gives(key.func, &table.code.stay().entry().kept) {
+            return None;
+        }
         let has_row = table.rows.iter().any(|row| !row.is_given_up);
         if !has_row && !table.is_full && !table.is_idle {
             let known = paused(tier, base, key, table);
@@ -209,7 +215,7 @@ impl LandingTables {
             let plan = Plan { assume: &assume, ..maker.plan };
             match (!table.is_idle).then(|| table.code.row(&module, base, &plan)) {
                 Some(Ok(row)) if !row.exits.is_empty() => {
-                    self.add(tier, base, key, row, maker.observer);
+                    self.add(tier, base, key, row, maker);
                 }
                 Some(Err(error)) => {
                     table.is_full = true;
@@ -263,9 +269,9 @@ impl LandingTables {
         let inst = at.version.points()[at.number].at.inst();
         let Some(row) = row.filter(|row| !row.is_given_up) else { return Ok(None) };
         row.is_given_up = true;
-        for LinkedExit { version, number, back } in std::mem::take(&mut row.linked) {
+        for LinkedExit { version, number, without } in std::mem::take(&mut row.linked) {
             self.hopeless.remove(&(version.key(), number));
-            match tier.relink(&version, number, Action::Interpret(back)) {
+            match tier.relink(&version, number, without) {
                 // The version was released meanwhile, and has no link to change.
                 Ok(()) | Err(LinkError::NotAdopted) => {}
                 Err(error) => return Err(RunError::Link(error)),
@@ -289,7 +295,7 @@ impl LandingTables {
             (Arc::clone(tier.module()), TableKey { func: at.version.func(), at: landing.target });
         let base = module.body(key.func)?;
         let first = landing.row.map_or(0, |left| left + 1);
-        let rows = &self.table(tier, base, key, maker.observer)?.rows;
+        let rows = &self.table(tier, base, key, maker)?.rows;
         let next = (first..rows.len()).find(|index| !rows[*index].is_given_up);
         let (is_new, next) = (next.is_none(), next.unwrap_or(rows.len()));
         if is_new {
@@ -310,8 +316,11 @@ impl LandingTables {
         match linked {
             Ok(made) => {
                 let (version, number) = (Arc::clone(at.version), at.number);
-                let back = Arc::new(landing.back);
-                to.linked.push(LinkedExit { version, number, back });
+                let without = match &maker.ways {
+                    Some(ways) => ways.action(&landing.back),
+                    None => Action::Interpret(Arc::new(landing.back)),
+                };
+                to.linked.push(LinkedExit { version, number, without });
                 self.bytes += made.code_size();
                 maker.observer.linked(at, key.at, next);
                 Some(RowTaken { onward: Onward::Enter(made), is_last })
@@ -335,7 +344,7 @@ impl LandingTables {
     ) -> Option<()> {
         let module = Arc::clone(tier.module());
         let is_last = self.is_crowded(key);
-        let table = self.table(tier, base, key, maker.observer);
+        let table = self.table(tier, base, key, maker);
         let table = table.filter(|table| !table.is_full)?;
         let mut assume = Vec::new();
         if !is_last {
@@ -347,7 +356,7 @@ impl LandingTables {
         match table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan }) {
             Ok(row) => {
                 table.is_full = row.exits.is_empty();
-                self.add(tier, base, key, row, maker.observer);
+                self.add(tier, base, key, row, maker);
                 Some(())
             }
             Err(error) => {
@@ -375,10 +384,17 @@ impl LandingTables {
         tier: &Tier<'_>,
         base: &Function,
         key: TableKey,
-        observer: &mut O,
+        maker: &mut RowMaker<'_, O>,
     ) -> Option<&mut LandingTable> {
+        let RowMaker { ways, observer, .. } = maker;
         let made = self.tables.entry(key).or_insert_with(|| {
-            match LandingCode::new(tier.module(), base, key.at) {
+            let code = match ways {
+                Some(ways) => {
+                    LandingCode::leaving(tier.module(), base, key.at, Arc::clone(&ways.out))
+                }
+                None => LandingCode::new(tier.module(), base, key.at),
+            };
+            match code {
                 Ok(code) => Some(LandingTable::new(code)),
                 Err(error) => {
                     observer.without_row(key.func, key.at, &RowError::Landing(error));
@@ -397,9 +413,10 @@ impl LandingTables {
         base: &Function,
         key: TableKey,
         made: LandingRow,
-        observer: &mut O,
+        maker: &mut RowMaker<'_, O>,
     ) {
-        let compiled = compile(tier, base, key, &made, observer);
+        let compiled = compile(tier, base, key, &made, maker);
+        let observer = &mut maker.observer;
         let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else { return };
         match compiled {
             Ok((version, enter)) => {
@@ -428,7 +445,7 @@ fn compile<O: Observer>(
     base: &Function,
     TableKey { func, at }: TableKey,
     made: &LandingRow,
-    observer: &mut O,
+    RowMaker { ways, observer, .. }: &mut RowMaker<'_, O>,
 ) -> Result<(Arc<Version>, Arc<Continuation>), RunError> {
     let module = Arc::clone(tier.module());
     let back = Arc::new(made.back.clone());
@@ -443,7 +460,11 @@ fn compile<O: Observer>(
     let (instructions, bytes) = (made.function.inst_count(), version.code_size());
     let (kind, of) = (CompiledKind::Row, version.key());
     observer.compiled(Compiled { func, version: of, kind, instructions, bytes });
-    let actions = vec![Action::Interpret(back); version.points().len()];
+    let action = match ways {
+        Some(ways) => ways.action(&back),
+        None => Action::Interpret(back),
+    };
+    let actions = vec![action; version.points().len()];
     tier.adopt(&version, actions).map_err(RunError::Link)?;
     Ok((version, enter))
 }
@@ -505,9 +526,14 @@ impl LandingExit<'_> {
     }
 }
 
-/// The contents of the values live at the point where the interpreter has paused. None for a run in
-/// an interpreter of the embedder's own ([`jit::Vm::enter`]), and in another version than the base.
+/// The contents of the values live at the point where the interpreter has paused, or that one of
+/// the embedder's own gives ([`jit::Vm::enter`]). None in another version than the base.
 fn paused(tier: &Tier<'_>, base: &Function, key: TableKey, table: &LandingTable) -> Known {
+    if tier.is_of_embedder() {
+        let live = table.code.stay().entry().requires.iter();
+        let given = |of: &Value| Some((*of, tier.given(*of)? & base.value_type(*of).mask()));
+        return live.filter_map(given).collect();
+    }
     let view = tier.machine().view();
     let is_there = |view: &View<'_>| {
         let is_base = || tier.machine().code(view.version()).key() == VersionKey::of(base);
