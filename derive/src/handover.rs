@@ -6,7 +6,7 @@
 //! the frame state in front, in the same base, and the interpreter executes the bytecode anew.
 //!
 //! The mapping of these entries is armed wherever runs enter code behind a landing of the base
-//! ([`crate::landing`]): that code keeps the values that the entries require.
+//! ([`super::landing`]): that code keeps the values that the entries require.
 
 use crate::driver::{NoObserver, prove_graph};
 use check::Checked;

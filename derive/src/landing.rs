@@ -18,6 +18,7 @@
 //! Source: landing tables and their rows generalize contextual dispatch and deoptless (Flückiger,
 //! *Just-in-time compilation for dynamic languages*, chapters 3 and 4).
 
+pub use crate::handover::handover;
 use crate::speculate::{Assumption, Exit, Plan, SpeculateError, Speculative, speculate};
 use check::{Checked, CheckedEntry, RestFault, RestOf};
 use ir::{FrameStateError, Func, Function, Inst, Module, Point, Value};
@@ -123,7 +124,7 @@ impl LandingCode {
     }
 
     /// As [`LandingCode::new`], for runs that leave to an interpreter of the embedder's own. The
-    /// mapping has the ways out of the base ([`crate::handover::handover`]). Assumptions of rows
+    /// mapping has the ways out of the base ([`handover`]). Assumptions of rows
     /// are made at its source points alone, and the code keeps the values that its entries require.
     ///
     /// # Errors

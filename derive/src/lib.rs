@@ -3,7 +3,6 @@
 //! - [`driver`]: runs pipelines, and makes mappings that the checker accepts.
 //! - [`speculate`]: versions that are right under assumptions, and the ways out of these versions.
 //! - [`landing`]: code behind a point of a base, and its versions that assume.
-//! - [`handover`]: the way out of a base to the frames of an embedder's interpreter.
 //! - [`inlining`]: versions with the code of other functions, and the ways into and out of these
 //!   versions.
 //!
@@ -13,7 +12,7 @@
 //! A reachable point without an entry is a [`driver::Missing`], and its reason a [`driver::Why`].
 
 pub mod driver;
-pub mod handover;
+mod handover;
 pub mod inlining;
 pub mod landing;
 pub mod speculate;

@@ -33,7 +33,14 @@ pub(super) struct Tables {
 }
 
 #[derive(Clone, Default)]
-struct Watch(Arc<Mutex<Tables>>);
+pub(super) struct Watch(Arc<Mutex<Tables>>);
+
+impl Watch {
+    /// The events so far.
+    pub(super) fn seen(&self) -> Tables {
+        self.0.lock().expect("nobody panics").clone()
+    }
+}
 
 impl Observer for Watch {
     fn step(&mut self, _step: Option<osier::driver::Step>) {}

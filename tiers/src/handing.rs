@@ -2,7 +2,7 @@
 //! the run to the embedder.
 
 use check::{Checked, compose};
-use derive::handover::handover;
+use derive::landing::handover;
 use derive::speculate::Assumption;
 use ir::loops::LoopForest;
 use ir::{FrameStateError, FrameStates, Func, Function, Module, Point};

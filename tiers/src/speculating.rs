@@ -8,7 +8,7 @@ use derive::speculate::{
     Assumption, Exit, Pins, Plan, SpeculateError, Speculative, SuggestOptions, Suggester, speculate,
 };
 use ir::eval::is_nan;
-use ir::{FrameStateError, Func, Function, Inst, reference};
+use ir::{FrameStateError, FrameStates, Func, Function, Inst, reference};
 use jit::{Action, FailedPoint, Nans, RunError, Tier, Version, VersionSpec};
 use osr::{Version as VersionId, VersionTree};
 use passes::Pipeline;
@@ -43,6 +43,31 @@ impl ProfileSource {
     }
 }
 
+/// The assumptions of a function whose body comes late ([`super::Tiered::asking`]).
+#[derive(Clone, Debug, Default)]
+pub struct AskedFunction {
+    /// The assumptions, in terms of the base.
+    pub assume: Vec<Assumption>,
+    /// The frame states of the base, if assumptions that fail lead to an interpreter of the
+    /// embedder's own.
+    pub states: Option<Arc<FrameStates>>,
+}
+
+/// Asks the embedder for the assumptions of a function.
+pub(super) struct AssumptionSource(Box<dyn Fn(Func) -> Option<AskedFunction> + Send>);
+
+impl AssumptionSource {
+    pub(super) fn new(source: impl Fn(Func) -> Option<AskedFunction> + Send + 'static) -> Self {
+        AssumptionSource(Box::new(source))
+    }
+}
+
+impl std::fmt::Debug for AssumptionSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AssumptionSource")
+    }
+}
+
 impl std::fmt::Debug for ProfileSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ProfileSource")
@@ -60,6 +85,8 @@ pub(super) struct Speculations {
     work: Option<u64>,
     /// Profiles of the embedder; `None` for those of the machine.
     source: Option<ProfileSource>,
+    /// Gives the assumptions of each function; `None` if they come from a list or a profile.
+    asks: Option<AssumptionSource>,
     /// The functions that leave to the embedder's interpreter where an assumption fails.
     states: HandedStates,
     /// The ways to the embedder's interpreter, once the assumptions of a function are known.
@@ -86,6 +113,11 @@ impl Speculations {
         self.source = Some(source);
     }
 
+    /// Makes the assumptions that the embedder gives for each function.
+    pub(super) fn ask(&mut self, source: AssumptionSource) {
+        self.asks = Some(source);
+    }
+
     /// The frame states of the embedder's interpreter.
     pub(super) fn states(&self) -> HandedStates {
         Arc::clone(&self.states)
@@ -98,7 +130,7 @@ impl Speculations {
 
     /// Whether any functions may assume.
     pub(super) fn is_any(&self) -> bool {
-        !self.assume.is_empty() || self.options.is_some()
+        !self.assume.is_empty() || self.options.is_some() || self.asks.is_some()
     }
 
     pub(super) fn pin(&mut self, pins: Pins) {
@@ -115,6 +147,19 @@ impl Speculations {
     /// # Panics
     /// If the embedder's profile does not fit the function.
     fn choose(&mut self, tier: &Tier<'_>, func: Func) {
+        if let Some(AssumptionSource(source)) = &self.asks {
+            // The embedder may know the function at the next request.
+            let asked = (!self.asked.contains(&func)).then(|| source(func)).flatten();
+            let Some(AskedFunction { assume, states }) = asked else { return };
+            self.asked.insert(func);
+            if !assume.is_empty() {
+                self.assume.insert(func, assume);
+            }
+            if let Some(states) = states {
+                Arc::make_mut(&mut self.states).insert(func, states);
+            }
+            return;
+        }
         let Some(options) = self.options.filter(|_| self.asked.insert(func)) else { return };
         let module = tier.module();
         let Some(base) = module.body(func) else { return };
@@ -178,11 +223,7 @@ impl Speculations {
     ///
     /// # Errors
     /// The first state that does not fit the base.
-    fn ways(
-        &mut self,
-        tier: &Tier<'_>,
-        func: Func,
-    ) -> Result<Option<HandedWays>, FrameStateError> {
+    fn ways(&mut self, tier: &Tier<'_>, func: Func) -> Result<Option<HandedWays>, FrameStateError> {
         if !self.ways.contains_key(&func) {
             let assume = self.assume.get(&func).map_or(&[][..], |list| list);
             let made = HandedWays::new(tier.module(), func, assume, &self.states);

@@ -203,7 +203,8 @@ impl LandingTables {
         let base = module.body(key.func)?;
         let is_crowded = self.is_crowded(key);
         let table = self.table(tier, base, key, maker)?;
-        if !tier.gives(key.func, &table.code.stay().entry().kept) {
+        let kept = &table.code.stay().entry().kept;
+        if !kept.is_empty() && !tier.gives(key.func, kept) {
             return None;
         }
         let has_row = table.rows.iter().any(|row| !row.is_given_up);

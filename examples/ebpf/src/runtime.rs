@@ -187,7 +187,8 @@ impl Native {
         let enters = matches!(mode, Mode::Entering(_) | Mode::Landing(..));
         let (main, args) = (funcs[&0], Vec::new());
         let (entry, assumed, tables) = (None, (0, 0), TableCounts::default());
-        let mut made = Native { vm, host, main, entry, shape, stack, enters, args, assumed, tables };
+        let mut made =
+            Native { vm, host, main, entry, shape, stack, enters, args, assumed, tables };
         made.compile(mode)?;
         if !matches!(mode, Mode::Interpreted) {
             made.entry = MainEntry::of(&mut made.vm, main);
