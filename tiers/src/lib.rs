@@ -9,6 +9,7 @@ mod compiler;
 mod costs;
 mod counted;
 mod events;
+mod facts;
 mod handing;
 mod savings;
 mod speculating;

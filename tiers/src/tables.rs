@@ -19,6 +19,7 @@
 //! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
+use super::facts::{LatestFacts, related};
 use super::handing::HandedWays;
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
@@ -138,6 +139,7 @@ pub(super) struct LandingTables {
     rows: BTreeMap<usize, (TableKey, usize)>,
     /// The exits that lead to no row, by the version and the number of the point.
     hopeless: BTreeSet<(VersionKey, usize)>,
+    latest: LatestFacts,
     /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -201,7 +203,7 @@ impl LandingTables {
     ) -> Option<Arc<Continuation>> {
         let module = Arc::clone(tier.module());
         let base = module.body(key.func)?;
-        let is_crowded = self.is_crowded(key);
+        let (is_crowded, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
         let table = self.table(tier, base, key, maker)?;
         let kept = &table.code.stay().entry().kept;
         if !kept.is_empty() && !tier.gives(key.func, kept) {
@@ -210,7 +212,7 @@ impl LandingTables {
         let has_row = table.rows.iter().any(|row| !row.is_given_up);
         if !has_row && !table.is_full && !table.is_idle {
             let known = paused(tier, base, key, table);
-            let assume = consistent(base, table, maker.assume, &known, None);
+            let assume = consistent(base, table, &listed, &known, None);
             // Without an assumption, the code of the base or the optimized version does as well.
             table.is_idle = is_crowded || assume.is_empty();
             let plan = Plan { assume: &assume, ..maker.plan };
@@ -295,6 +297,9 @@ impl LandingTables {
         let (module, key) =
             (Arc::clone(tier.module()), TableKey { func: at.version.func(), at: landing.target });
         let base = module.body(key.func)?;
+        if let Some(bits) = landing.known.get(&landing.of.value) {
+            self.latest.note(key.func, &landing.of, *bits);
+        }
         let first = landing.row.map_or(0, |left| left + 1);
         let rows = &self.table(tier, base, key, maker)?.rows;
         let next = (first..rows.len()).find(|index| !rows[*index].is_given_up);
@@ -344,13 +349,13 @@ impl LandingTables {
         maker: &mut RowMaker<'_, O>,
     ) -> Option<()> {
         let module = Arc::clone(tier.module());
-        let is_last = self.is_crowded(key);
+        let (is_last, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
         let table = self.table(tier, base, key, maker);
         let table = table.filter(|table| !table.is_full)?;
         let mut assume = Vec::new();
         if !is_last {
             let ExitLanding { of, known, .. } = landing;
-            assume = consistent(base, table, maker.assume, known, Some(of));
+            assume = consistent(base, table, &listed, known, Some(of));
             let seen = observed(of, known);
             assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
         }
@@ -366,6 +371,19 @@ impl LandingTables {
                 None
             }
         }
+    }
+
+    /// The assumptions of a function, as far as native code can test them, with the contents that
+    /// failures have shown last.
+    fn listed<O: Observer>(
+        &self,
+        tier: &Tier<'_>,
+        base: &Function,
+        key: TableKey,
+        maker: &RowMaker<'_, O>,
+    ) -> Vec<Assumption> {
+        let latest = maker.assume.iter().map(|of| self.latest.of(key.func, of));
+        latest.filter(|of| is_testable(tier, base, of)).collect()
     }
 
     /// Whether the next row of a table is its last: a limit on rows or bytes is reached.
@@ -567,29 +585,4 @@ fn consistent(
 fn observed(failed: &Assumption, known: &Known) -> Option<Assumption> {
     let bits = *known.get(&failed.value)?;
     Some(Assumption { expected: Expected::Is(bits), ..*failed })
-}
-
-/// A value, the results that instructions compute from it, and what it is computed from. Block
-/// parameters end both searches. Linear in the uses.
-fn related(base: &Function, value: Value) -> BTreeSet<Value> {
-    let behind = |value: Value| -> Vec<Value> {
-        let users = base.users(value).iter();
-        users.flat_map(|user| &base.inst(*user).results).copied().collect()
-    };
-    let before = |value: Value| -> Vec<Value> {
-        let inst = base.defining_inst(value);
-        inst.into_iter().flat_map(|inst| base.inst(inst).args.iter()).copied().collect()
-    };
-    let mut all = reached(value, behind);
-    all.extend(reached(value, before));
-    all
-}
-
-/// A value, and all values to which steps lead from it.
-fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> {
-    let (mut all, mut open) = (BTreeSet::from([value]), vec![value]);
-    while let Some(next) = open.pop() {
-        open.extend(step(next).into_iter().filter(|value| all.insert(*value)));
-    }
-    all
 }

@@ -21,8 +21,8 @@ use osier::jit::{
 use osier::landing::LandingRow;
 use osier::osr::Level;
 use osier::passes::Pipeline;
-use osier::speculate::Assumption;
-use osier::tiers::{self, AskedFunction, TableUse, Tiered};
+use osier::speculate::{Assumption, SpeculateError, Speculative};
+use osier::tiers::{self, AskedFunction, RowError, TableUse, Tiered};
 use osier::transition::mapping::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,14 +45,24 @@ pub(super) fn with_tables(
     policy.asking(source).entering(places)
 }
 
-/// Counts rows of landing tables, and exits that lead to rows.
+/// Counts rows of landing tables and exits that lead to rows, and collects what could not be made.
 #[derive(Clone, Default, Debug)]
-pub(super) struct RowCounts(Arc<[AtomicU32; 2]>);
+pub(super) struct RowCounts(Arc<([AtomicU32; 2], Mutex<Vec<String>>)>);
 
 impl RowCounts {
     /// The rows, and the exits that lead to rows.
     pub(super) fn get(&self) -> [u32; 2] {
-        std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
+        std::array::from_fn(|at| self.0.0[at].load(Ordering::Relaxed))
+    }
+
+    /// The functions and rows that could not be made, each with the reason.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.0.1.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, func: Func, what: &dyn std::fmt::Display) {
+        let mut refused = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.push(format!("{func}: {what}"));
     }
 }
 
@@ -63,12 +73,24 @@ impl tiers::Observer for RowCounts {
 
     fn compiled(&mut self, _made: tiers::Compiled) {}
 
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        self.note(func, error);
+    }
+
+    fn without_row(&mut self, func: Func, _at: Point, error: &RowError) {
+        self.note(func, error);
+    }
+
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        made.dropped.iter().for_each(|(_, why)| self.note(func, why));
+    }
+
     fn row(&mut self, _func: Func, _at: Point, _made: &LandingRow) {
-        self.0[0].fetch_add(1, Ordering::Relaxed);
+        self.0.0[0].fetch_add(1, Ordering::Relaxed);
     }
 
     fn linked(&mut self, _exit: FailedPoint<'_>, _at: Point, _row: usize) {
-        self.0[1].fetch_add(1, Ordering::Relaxed);
+        self.0.0[1].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -324,8 +346,7 @@ impl Native {
     }
 
     /// Tells the policy of landing tables what a complete base may assume: that operands which were
-    /// int32 and doubles are int32, and doubles where they are not. Where that fails, a row assumes
-    /// what has come instead.
+    /// int32 and doubles are int32. Where that fails, a row assumes what has come instead.
     fn leave_to_policy(
         &self,
         back: &mut Callback<'_>,
@@ -334,8 +355,8 @@ impl Native {
         states: &Arc<FrameStates>,
         dispatches: &[Dispatch],
     ) -> Made {
-        let holds = |of: &Dispatch| Assumption::is(of.at, of.holds, 1);
-        let assume = dispatches.iter().map(holds).collect();
+        let are_ints = |of: &Dispatch| Assumption::is(of.at, of.are_ints, 1);
+        let assume = dispatches.iter().map(are_ints).collect();
         let asked = AskedFunction { assume, states: Some(Arc::clone(states)) };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(func, asked);
         back.demand(func).map_err(|_| "the policy has failed".to_owned())?;

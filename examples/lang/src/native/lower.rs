@@ -102,9 +102,9 @@ pub(super) fn lower(input: &Input<'_>) -> Option<Lowered> {
             let Lower { e, callees, asked, .. } = lowerer;
             let FinishedFunction { function, states, ids, .. } = e.b.finish().ok()?;
             let dispatch = |asked: &Value| {
-                let holds = ids.value(*asked)?;
-                let block = function.value_block(holds);
-                Some(Dispatch { at: Point::before(function.terminator(block)), holds })
+                let are_ints = ids.value(*asked)?;
+                let block = function.value_block(are_ints);
+                Some(Dispatch { at: Point::before(function.terminator(block)), are_ints })
             };
             let dispatches = asked.iter().filter_map(dispatch).collect();
             return Some(Lowered { function, states, callees, dispatches });

@@ -184,7 +184,8 @@ impl Machine {
         });
         let outcome = vm.run(imports.main, &[], self);
         let counts = self.native.take().map(|native| native.counts).unwrap_or_default();
-        let counts = Counts { rows: rows.get(), ..counts };
+        let mut counts = Counts { rows: rows.get(), ..counts };
+        counts.refused.extend(rows.refused());
         let memory = vm.machine_mut().memories_mut().bytes_mut(heap_memory());
         let heap = Heap(memory.ok_or_else(|| failed(&"the machine tracks its memories"))?);
         match outcome {

@@ -66,10 +66,6 @@ impl Lower<'_> {
             return double;
         }
         let (result, end) = (self.e.b.declare_var(Type::F64), self.e.b.reserve_block());
-        if self.input.is_complete {
-            self.asked.push(is);
-            self.note_state();
-        }
         let (double, other) = self.e.fork(is);
         self.e.place(double);
         let value = self.e.op(Opcode::Bitcast, Type::F64, &[word]);
