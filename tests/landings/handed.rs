@@ -18,7 +18,8 @@ use std::sync::Arc;
 use transition::mapping::Mapping;
 
 /// The sum over elements of two kinds, in phases of 2^`%odd` elements. One bytecode is in front of
-/// the loop, one is its header, and one the rest of a round. The register of `%last` has the previous element; no instruction reads it.
+/// the loop, one is its header, and one the rest of a round. The register of `%last` has the
+/// previous element; no instruction reads it.
 const ROUNDS: &str = "
 export \"main\" @f
 func @f(%n: i32, %scale: i32, %odd: i32) -> i32 {
@@ -65,7 +66,8 @@ fn before(args: [u32; 3], rounds: u32) -> Registers {
     (0..rounds).fold(start(args), |registers, _| round(registers))
 }
 
-/// The interpreter of [`ROUNDS`], which counts a round from the header or behind it. It asks for native code in front of each round.
+/// The interpreter of [`ROUNDS`], which counts a round from the header or behind it. It asks for
+/// native code in front of each round.
 struct Rounds {
     place: HotLoop,
     named: [Value; 6],
@@ -116,7 +118,7 @@ impl Rounds {
         registers[1]
     }
 
-    /// Goes on where native code has left.
+    /// The interpreter continues where native code has left.
     fn rest(
         &mut self,
         back: &mut Callback<'_>,

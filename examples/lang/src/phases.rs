@@ -1,5 +1,5 @@
-//! `wicker phases`: a hash whose elements come in phases of one kind. With *tables*, code assumes the
-//! kind of numbers, and continues in rows where that fails. *Made anew*, it leaves to the
+//! `wicker phases`: a hash whose elements come in phases of one kind. With *tables*, code assumes
+//! the kind of numbers, and continues in rows where that fails. *Made anew*, it leaves to the
 //! interpreter, and is made without an assumption that fails too often. With *doubles*, code
 //! computes with doubles once both kinds were seen.
 

@@ -181,7 +181,7 @@ fn right_passage() {
     assert_eq!(passes(PASSAGE, 0), None, "before the forgery");
 }
 
-/// A value that one path alone defines, and one that is defined and dead behind the branch.
+/// One path alone defines `%b`. The value `%dead` is defined and never read.
 const ARMS: &str = "\
 func @f(%a: i32) -> i32 {
 entry:
