@@ -70,7 +70,7 @@ fn run(
     way: Way,
 ) -> Result<([f64; 4], [u64; 4], usize), Box<dyn Error>> {
     let name = if way == Way::ByHand { format!("direct_{name}") } else { name.to_owned() };
-    let func = module.func_named(&name).ok_or("the module exports it")?;
+    let func = module.lookup(&name).ok_or("the module exports it")?;
     let mut vm = Vm::new(engine, module, Limits::default(), Options::default())?;
     let rows = RowCount::default();
     let tiered = Tiered::new_observed(500, passes::parse("O2")?, rows.clone());
