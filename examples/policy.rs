@@ -1,6 +1,6 @@
 //! An interpreter of one's own that counts, and a policy that does the rest: it chooses what to
-//! assume, makes native code that leaves to the interpreter, and gives up an assumption that fails
-//! too often.
+//! assume, makes native code that leaves to the interpreter, and makes a row of a landing table
+//! where an assumption fails again.
 //!
 //!     cargo run --release --example policy
 //!
@@ -9,13 +9,14 @@
 
 use osier::ir::{
     FinishedFunction, FrameState, FrameStates, Func, Function, FunctionBuilder, Inst, Module,
-    Opcode, Signature, Type,
+    Opcode, Point, Signature, Type,
 };
 use osier::jit::{CallbackEnd, Config, DeoptFrame, Embedder, Engine, Slot, Vm};
+use osier::landing::LandingRow;
 use osier::passes::Pipeline;
 use osier::profile::OwnCounts;
-use osier::speculate::{Assumption, SpeculateError, Speculative, SuggestOptions};
-use osier::tiers::{Compiled, MAX_FAILURES, Observer, Tiered};
+use osier::speculate::{SpeculateError, Speculative, SuggestOptions};
+use osier::tiers::{Compiled, Observer, ROW_AFTER, Tiered};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -158,8 +159,8 @@ impl Observer for Printer {
         let _ = writeln!(io::stdout(), "refused: {error}");
     }
 
-    fn abandoned(&mut self, _: Func, assumption: &Assumption) {
-        let _ = writeln!(io::stdout(), "given up: {} is 0", assumption.value);
+    fn row(&mut self, _: Func, at: Point, made: &LandingRow) {
+        let _ = writeln!(io::stdout(), "a row at {} with {}", at.inst(), made.exits.len());
     }
 }
 
@@ -191,12 +192,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     assert_eq!(native(&mut toy, u64::MAX)?, wanted);
     assert_eq!(toy.exits, 0);
-    // Now each sum exceeds its limit: a storm of exits. The policy ends it.
-    for _ in 0..2 * MAX_FAILURES {
+    // Now each sum exceeds its limit. The first exits lead to the interpreter, all others to a row.
+    for _ in 0..50 {
         let wanted = toy.call(1000, 5000);
         assert_eq!(native(&mut toy, 5000)?, wanted);
     }
-    assert_eq!(toy.exits, MAX_FAILURES);
+    assert!(toy.exits <= 2 * ROW_AFTER, "{} exits", toy.exits);
     writeln!(io::stdout(), "{} exits", toy.exits)?;
     Ok(())
 }

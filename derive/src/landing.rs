@@ -18,13 +18,15 @@
 //! Source: landing tables and their rows generalize contextual dispatch and deoptless (Flückiger,
 //! *Just-in-time compilation for dynamic languages*, chapters 3 and 4).
 
+pub use crate::handover::handover;
 use crate::speculate::{Assumption, Exit, Plan, SpeculateError, Speculative, speculate};
 use check::{Checked, CheckedEntry, RestFault, RestOf};
-use ir::{Func, Function, Inst, Module, Point, Value};
+use ir::{FrameStateError, Func, Function, Inst, Module, Point, Value};
 use osr::VersionTree;
 use resume::{Continuation, ContinuationError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::InlinedSites;
 use transition::mapping::Mapping;
@@ -42,6 +44,8 @@ pub enum LandingError {
     Speculate(SpeculateError),
     /// An assumption of the base itself would lose its exit.
     LosesExit(Inst),
+    /// The code lacks a value that a way out of it requires. A bug of ours.
+    States(FrameStateError),
 }
 
 impl fmt::Display for LandingError {
@@ -51,6 +55,7 @@ impl fmt::Display for LandingError {
             LandingError::NoContinuation(error) => error.fmt(f),
             LandingError::Refused(fault) => fault.fmt(f),
             LandingError::Speculate(error) => error.fmt(f),
+            LandingError::States(error) => error.fmt(f),
             LandingError::LosesExit(inst) => {
                 write!(f, "the assumption {inst} of the base loses its exit")
             }
@@ -72,6 +77,8 @@ pub struct LandingCode {
     defined: BTreeSet<Value>,
     /// By instruction of the base: its copies in the code.
     copies: BTreeMap<Inst, Vec<Inst>>,
+    /// The way out of the base to the frames of an embedder's interpreter.
+    handover: Option<Arc<Checked<Mapping>>>,
 }
 
 /// A version of the code behind a landing.
@@ -89,6 +96,9 @@ pub struct LandingRow {
     pub enter: Checked<Mapping>,
     /// From the row to the base.
     pub back: Checked<Mapping>,
+    /// From the row to frame states of the base, behind [`LandingCode::leaving`]. It requires a
+    /// part of the values that [`LandingRow::back`] requires.
+    pub hand: Option<Checked<Mapping>>,
     /// By instruction of the row: the instruction of the base that it is a copy of.
     pub copied: BTreeMap<Inst, Inst>,
 }
@@ -110,13 +120,40 @@ impl LandingCode {
     /// # Errors
     /// [`LandingError::NeverReached`] and [`LandingError::NoContinuation`].
     pub fn new(module: &Module, base: &Function, at: Point) -> Result<LandingCode, LandingError> {
-        let stay = check::stay(module, base, &BTreeSet::from([at]));
+        LandingCode::behind(module, base, at, None)
+    }
+
+    /// As [`LandingCode::new`], for runs that leave to an interpreter of the embedder's own. The
+    /// mapping has the ways out of the base ([`handover`]). Assumptions of rows
+    /// are made at its source points alone, and the code keeps the values that its entries require.
+    ///
+    /// # Errors
+    /// As [`LandingCode::new`].
+    pub fn leaving(
+        module: &Module,
+        base: &Function,
+        at: Point,
+        handover: Arc<Checked<Mapping>>,
+    ) -> Result<LandingCode, LandingError> {
+        LandingCode::behind(module, base, at, Some(handover))
+    }
+
+    fn behind(
+        module: &Module,
+        base: &Function,
+        at: Point,
+        handover: Option<Arc<Checked<Mapping>>>,
+    ) -> Result<LandingCode, LandingError> {
+        let stay = check::stay_armed(module, base, &BTreeSet::from([at]), &armed(&handover));
         let entry = stay.checked_entry(at).ok_or(LandingError::NeverReached(at))?;
         let name = format!("{}.at.{}", base.name(), at.inst());
-        let code = resume::continuation(&name, base, &[base], entry);
+        let code = match &handover {
+            Some(out) => resume::continuation_leaving(&name, base, base, entry, out),
+            None => resume::continuation(&name, base, &[base], entry),
+        };
         let code = code.map_err(LandingError::NoContinuation)?;
         let (defined, copies) = (defined(base, &code), code.copies());
-        Ok(LandingCode { at, stay, code, defined, copies })
+        Ok(LandingCode { at, stay, code, defined, copies, handover })
     }
 
     /// The point of the base.
@@ -245,6 +282,10 @@ impl LandingCode {
         let plan = Plan { assume: &assume, states: None, ..*plan };
         let mut tree = VersionTree::new(self.code.function.clone());
         tree.land_in_place(VersionTree::BASE);
+        if self.handover.is_some() {
+            let armed = tree.arm_states(VersionTree::BASE, &self.code.taken_out);
+            armed.map_err(LandingError::States)?;
+        }
         let speculative = speculate(module, &mut tree, VersionTree::BASE, &plan);
         let speculative = speculative.map_err(LandingError::Speculate)?;
         let function = tree.function(speculative.optimized).clone();
@@ -253,15 +294,21 @@ impl LandingCode {
         let first = &speculative.backward[&VersionTree::BASE];
         let landings = first.entries().map(|(_, entry)| entry.target);
         let places = check::places_in_target(&rest, landings).map_err(LandingError::Refused)?;
-        let stay = check::stay(module, base, &places);
+        let stay = check::stay_armed(module, base, &places, &armed(&self.handover));
         let back = check::leave_continuation(first, &rest, &stay);
         let (enter, back) = (enter.map_err(LandingError::Refused)?, back);
         let back = back.map_err(LandingError::Refused)?.mapping;
-        let lacks = |exit: &&Exit| !back.has_entry(Point::before(exit.inst));
+        let hand = self.handover.as_ref().map(|out| check::compose(&back, out));
+        let hand = hand.transpose().map_err(|_| LandingError::Refused(RestFault::OtherVersions))?;
+        let hand = hand.map(|composed| composed.mapping);
+        let lacks = |exit: &&Exit| {
+            let at = Point::before(exit.inst);
+            !back.has_entry(at) || hand.as_ref().is_some_and(|hand| !hand.has_entry(at))
+        };
         let of_plan = |exit: &Exit| exit.assumption.ok_or(LandingError::LosesExit(exit.inst));
         let without_exit = speculative.exits.iter().filter(lacks).map(of_plan);
         let without_exit = without_exit.collect::<Result<_, _>>()?;
-        Ok(RowAttempt { speculative, function, enter, back, without_exit })
+        Ok(RowAttempt { speculative, function, enter, back, hand, without_exit })
     }
 
     fn finish(
@@ -270,7 +317,7 @@ impl LandingCode {
         attempt: RowAttempt,
         made: &[LandingAssumption],
     ) -> LandingRow {
-        let RowAttempt { speculative, function, enter, back, .. } = attempt;
+        let RowAttempt { speculative, function, enter, back, hand, .. } = attempt;
         // Several assumptions of a list may have one place.
         let placed = |here: Assumption| made.iter().filter(move |placed| placed.here == here);
         let exit = |exit: &Exit| {
@@ -282,7 +329,7 @@ impl LandingCode {
         let kept: BTreeSet<Assumption> = here.flat_map(placed).map(|placed| placed.of).collect();
         let left_out = assume.iter().copied().filter(|of| !kept.contains(of)).collect();
         let copied = self.code.copied.iter().map(|(inst, (_, of))| (*inst, *of)).collect();
-        LandingRow { function, exits, left_out, enter, back, copied }
+        LandingRow { function, exits, left_out, enter, back, hand, copied }
     }
 }
 
@@ -307,12 +354,18 @@ fn defined(base: &Function, code: &Continuation) -> BTreeSet<Value> {
     results.chain(merged).collect()
 }
 
+/// The mappings that are armed in a base.
+fn armed(handover: &Option<Arc<Checked<Mapping>>>) -> Vec<&Checked<Mapping>> {
+    handover.iter().map(|mapping| &**mapping).collect()
+}
+
 /// A try to make a row.
 struct RowAttempt {
     speculative: Speculative,
     function: Function,
     enter: Checked<Mapping>,
     back: Checked<Mapping>,
+    hand: Option<Checked<Mapping>>,
     /// The assumptions, in terms of the code, from which no entry leads to the base.
     without_exit: BTreeSet<Assumption>,
 }

@@ -12,6 +12,7 @@
 //! A reachable point without an entry is a [`driver::Missing`], and its reason a [`driver::Why`].
 
 pub mod driver;
+mod handover;
 pub mod inlining;
 pub mod landing;
 pub mod speculate;

@@ -118,11 +118,21 @@ impl VersionTree {
     ) -> Result<(), FrameStateError> {
         states.check(self.function(version))?;
         let mapping = required(self.function(version), states);
-        self.nodes[version].armed.push(Arc::new(mapping));
-        let mut points: BTreeSet<Point> = states.iter().map(|(point, _)| point).collect();
+        self.arm(version, Arc::new(mapping));
+        Ok(())
+    }
+
+    /// Arms a mapping that leaves from a version, as [`VersionTree::arm_states`] arms states:
+    /// entries of graphs of this tree land at its source points alone, and provide the values that
+    /// its entries require. For runs that go on by the mapping.
+    ///
+    /// # Panics
+    /// When the tree has no such version.
+    pub fn arm(&mut self, version: Version, mapping: Arc<Mapping>) {
+        let mut points: BTreeSet<Point> = mapping.points().collect();
+        self.nodes[version].armed.push(mapping);
         points.extend(self.landings(version).into_iter().flatten());
         self.land_at(version, points);
-        Ok(())
     }
 
     /// Lets entries of graphs of this tree land in a version at these points alone.

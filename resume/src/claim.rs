@@ -2,14 +2,14 @@
 //!
 //! The maker knows the original of each instruction, each block and each block parameter. It finds
 //! the environments by a forward analysis: an environment holds the facts that all edges to its
-//! block agree on, as far as code of the function still reads them.
+//! block agree on, as far as code of the function still reads them, or runs take them out of it.
 //!
 //! Cost: one liveness analysis, times the rounds. Loops that redefine their own inputs take several
 //! rounds.
 
 use ir::cfg::Cfg;
 use ir::liveness::Liveness;
-use ir::{Block, Function, Inst, Value};
+use ir::{Block, FrameStates, Function, Inst, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::{ContinuationClaim, Environment, FrameBlock};
 
@@ -35,8 +35,9 @@ impl Draft {
         function: &Function,
         versions: &[&Function],
         start: Environment,
+        taken_out: &FrameStates,
     ) -> ContinuationClaim {
-        let environments = Environments::new(function, versions, &self, start).found;
+        let environments = Environments::new(function, versions, &self, start, taken_out).found;
         let block = |(block, (frame, at)): (&Block, &(usize, Inst))| {
             let values = environments.get(block).cloned().unwrap_or_default();
             (*block, FrameBlock { frame: *frame, at: *at, values })
@@ -62,9 +63,11 @@ impl<'a> Environments<'a> {
         versions: &'a [&'a Function],
         draft: &'a Draft,
         start: Environment,
+        taken_out: &FrameStates,
     ) -> Environments<'a> {
         let cfg = Cfg::new(function);
-        let live = Liveness::new(function, &cfg);
+        let named = taken_out.iter().map(|(at, state)| (at.inst(), state.values().collect()));
+        let live = Liveness::with_extra_uses(function, &cfg, &named.collect());
         let found = BTreeMap::from([(function.entry(), start)]);
         let mut all = Environments { function, versions, draft, live, found };
         // In reverse postorder, so that a block follows the blocks that lead forward to it.

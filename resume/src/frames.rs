@@ -11,7 +11,8 @@ use crate::continuation::{Continuation, ContinuationError, judged, rest_of};
 use check::{CheckedEntry, LandedVersion};
 use ir::edit::{Editor, Fuel, InlinedBody, Pass, apply};
 use ir::{
-    Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature, Type, Value,
+    FrameStates, Func, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point, Signature,
+    Type, Value,
 };
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -41,9 +42,10 @@ pub(crate) fn joined(
     let (function, _) = apply(&joined, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
     let steps = (0..).take(entry.steps.len()).collect();
     let draft = Draft { steps, ..pass.draft.into_inner() };
-    let claim = draft.clone().claim(&function, versions, start);
+    let taken_out = FrameStates::default();
+    let claim = draft.clone().claim(&function, versions, start, &taken_out);
     let (origins, copied, provided) = Default::default();
-    let made = Continuation { function, origins, copied, claim, draft, provided };
+    let made = Continuation { function, origins, copied, claim, draft, provided, taken_out };
     let landed: Vec<LandedVersion<'_>> =
         versions.iter().map(|version| LandedVersion { version, without_points: None }).collect();
     judged(made, source, &landed, entry)
@@ -110,7 +112,7 @@ impl Rest {
             inner: Box::default(),
         };
         let name = format!("{}.at.{at}", version.name());
-        let code = rest_of(&name, version, version, &entry)?;
+        let code = rest_of(&name, version, version, &entry, None)?;
         Ok(Rest { code, values, at: target.inst() })
     }
 }

@@ -13,7 +13,9 @@ mod frames;
 mod instrument;
 mod passage;
 
-pub use continuation::{Continuation, ContinuationError, continuation, continuation_with_points};
+pub use continuation::{
+    Continuation, ContinuationError, continuation, continuation_leaving, continuation_with_points,
+};
 pub use copy::Origins;
 pub use instrument::{
     Condition, InstrumentError, Instrumented, PointInfo, PointSpec, Truth, instrument,

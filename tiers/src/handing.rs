@@ -1,12 +1,62 @@
 //! Speculative code above an interpreter of the embedder's own: each assumption that fails hands
 //! the run to the embedder.
 
-use check::Checked;
-use ir::{FrameStates, Func, Function};
+use check::{Checked, compose};
+use derive::landing::handover;
+use derive::speculate::Assumption;
+use ir::loops::LoopForest;
+use ir::{FrameStateError, FrameStates, Func, Function, Module, Point};
 use jit::{Action, RunError, Version, VersionSpec, Vm};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::mapping::Mapping;
+
+/// The frame states of functions whose assumptions lead to an interpreter of the embedder's own.
+pub(super) type HandedStates = Arc<BTreeMap<Func, Arc<FrameStates>>>;
+
+/// The ways of a function to an interpreter of the embedder's own.
+#[derive(Clone, Debug)]
+pub(super) struct HandedWays {
+    /// From the places of assumptions and the loop headers of the base to its frame states.
+    pub(super) out: Arc<Checked<Mapping>>,
+    states: HandedStates,
+}
+
+impl HandedWays {
+    /// The ways out of a base that makes these assumptions. Cost: as [`handover`].
+    ///
+    /// # Errors
+    /// The first state that does not fit the base.
+    pub(super) fn new(
+        module: &Module,
+        func: Func,
+        assume: &[Assumption],
+        states: &HandedStates,
+    ) -> Option<Result<HandedWays, FrameStateError>> {
+        let (base, own) = (module.body(func)?, states.get(&func)?);
+        // The context of a row fails at its landing. Osier's interpreter enters a loop at the first
+        // instruction of its header, and the embedder's at the first state there.
+        let loops = LoopForest::of(base);
+        let headers = loops.loops().flat_map(|id| {
+            let insts = base.block_insts(loops.header(id)).map(Point::before);
+            let with_state = insts.clone().find(|at| own.get(*at).is_some());
+            insts.take(1).chain(with_state)
+        });
+        let assumed = assume.iter().map(|of| of.at).filter(|at| base.has_inst(at.inst()));
+        let places: BTreeSet<Point> = headers.chain(assumed).collect();
+        let out = handover(module, base, own, &places);
+        Some(out.map(|out| HandedWays { out: Arc::new(out), states: Arc::clone(states) }))
+    }
+
+    /// The action of an exit with this mapping to the base: the embedder continues.
+    pub(super) fn action(&self, back: &Checked<Mapping>) -> Action {
+        let key = self.out.source();
+        let handed = compose(back, &self.out).map(|made| made.mapping);
+        // A mapping to another version has no entry to hand over by, as linking reports.
+        let handed = handed.unwrap_or_else(|_| Checked::nothing(back.source(), key));
+        Action::Hand(Arc::new(handed), Arc::clone(&self.states))
+    }
+}
 
 /// Compiles a version and installs it: calls of its function run it from now on. Each assumption
 /// of the version has an OSR point. Where an assumption fails, [`jit::Embedder::resume`] continues

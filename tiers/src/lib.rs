@@ -9,6 +9,7 @@ mod compiler;
 mod costs;
 mod counted;
 mod events;
+mod facts;
 mod handing;
 mod savings;
 mod speculating;
@@ -20,7 +21,7 @@ pub use costs::Costs;
 pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
-pub use speculating::{MAX_FAILURES, MAX_VERSIONS};
+pub use speculating::{AskedFunction, MAX_FAILURES, MAX_VERSIONS};
 pub use tables::{FUNCTION_BYTES, ROW_AFTER, RowError, TABLE_BYTES, TABLE_ROWS, TableUse};
 pub use tiered::Tiered;
 

@@ -1,6 +1,7 @@
 //! Speculation in a tiering policy: versions that assume, and their replacements when assumptions
 //! fail.
 
+use super::handing::{HandedStates, HandedWays};
 use super::tables::{LandingExit, is_out_of_memory};
 use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{
@@ -33,15 +34,37 @@ pub(super) struct SpeculativeVersion {
     is_replaced: bool,
 }
 
-/// The frame states of functions whose assumptions lead to an interpreter of the embedder's own.
-pub(super) type HandedStates = Arc<BTreeMap<Func, Arc<FrameStates>>>;
-
 /// Asks the embedder for the profile of a function.
 pub(super) struct ProfileSource(Box<dyn Fn(Func) -> Option<FunctionProfile> + Send>);
 
 impl ProfileSource {
     pub(super) fn new(source: impl Fn(Func) -> Option<FunctionProfile> + Send + 'static) -> Self {
         ProfileSource(Box::new(source))
+    }
+}
+
+/// The assumptions of a function whose body comes late ([`super::Tiered::asking`]).
+#[derive(Clone, Debug, Default)]
+pub struct AskedFunction {
+    /// The assumptions, in terms of the base.
+    pub assume: Vec<Assumption>,
+    /// The frame states of the base, if assumptions that fail lead to an interpreter of the
+    /// embedder's own.
+    pub states: Option<Arc<FrameStates>>,
+}
+
+/// Asks the embedder for the assumptions of a function.
+pub(super) struct AssumptionSource(Box<dyn Fn(Func) -> Option<AskedFunction> + Send>);
+
+impl AssumptionSource {
+    pub(super) fn new(source: impl Fn(Func) -> Option<AskedFunction> + Send + 'static) -> Self {
+        AssumptionSource(Box::new(source))
+    }
+}
+
+impl std::fmt::Debug for AssumptionSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AssumptionSource")
     }
 }
 
@@ -62,8 +85,12 @@ pub(super) struct Speculations {
     work: Option<u64>,
     /// Profiles of the embedder; `None` for those of the machine.
     source: Option<ProfileSource>,
+    /// Gives the assumptions of each function; `None` if they come from a list or a profile.
+    asks: Option<AssumptionSource>,
     /// The functions that leave to the embedder's interpreter where an assumption fails.
     states: HandedStates,
+    /// The ways to the embedder's interpreter, once the assumptions of a function are known.
+    ways: BTreeMap<Func, HandedWays>,
     /// The functions whose assumptions were chosen.
     asked: BTreeSet<Func>,
     versions: BTreeMap<Func, SpeculativeVersion>,
@@ -86,6 +113,11 @@ impl Speculations {
         self.source = Some(source);
     }
 
+    /// Makes the assumptions that the embedder gives for each function.
+    pub(super) fn ask(&mut self, source: AssumptionSource) {
+        self.asks = Some(source);
+    }
+
     /// The frame states of the embedder's interpreter.
     pub(super) fn states(&self) -> HandedStates {
         Arc::clone(&self.states)
@@ -98,7 +130,7 @@ impl Speculations {
 
     /// Whether any functions may assume.
     pub(super) fn is_any(&self) -> bool {
-        !self.assume.is_empty() || self.options.is_some()
+        !self.assume.is_empty() || self.options.is_some() || self.asks.is_some()
     }
 
     pub(super) fn pin(&mut self, pins: Pins) {
@@ -115,6 +147,19 @@ impl Speculations {
     /// # Panics
     /// If the embedder's profile does not fit the function.
     fn choose(&mut self, tier: &Tier<'_>, func: Func) {
+        if let Some(AssumptionSource(source)) = &self.asks {
+            // The embedder may know the function at the next request.
+            let asked = (!self.asked.contains(&func)).then(|| source(func)).flatten();
+            let Some(AskedFunction { assume, states }) = asked else { return };
+            self.asked.insert(func);
+            if !assume.is_empty() {
+                self.assume.insert(func, assume);
+            }
+            if let Some(states) = states {
+                Arc::make_mut(&mut self.states).insert(func, states);
+            }
+            return;
+        }
         let Some(options) = self.options.filter(|_| self.asked.insert(func)) else { return };
         let module = tier.module();
         let Some(base) = module.body(func) else { return };
@@ -157,19 +202,35 @@ impl Speculations {
     }
 
     /// The assumptions of a function, in terms of its base, that rows of landing tables may make,
-    /// and the plan for these; `None` if it makes none, or leaves to the embedder's interpreter.
+    /// the plan for these, and its ways to the embedder's interpreter; `None` if it makes none.
     pub(super) fn of_rows<'a>(
         &'a mut self,
         tier: &Tier<'_>,
         func: Func,
         pipeline: &'a Pipeline,
-    ) -> Option<(&'a [Assumption], Plan<'a>)> {
+    ) -> Option<(&'a [Assumption], Plan<'a>, Option<HandedWays>)> {
         self.choose(tier, func);
-        let base = tier.module().body(func).filter(|_| !self.states.contains_key(&func))?;
+        let base = tier.module().body(func)?;
+        let ways = self.ways(tier, func).ok()?;
         let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
         let assume = self.assume.get_mut(&func)?;
         assume.retain(|assumption| is_testable(tier, base, assumption));
-        Some((assume, Plan { pins, work, ..Plan::new(&[], pipeline) }))
+        Some((assume, Plan { pins, work, ..Plan::new(&[], pipeline) }, ways))
+    }
+
+    /// The ways of a function to the embedder's interpreter, made once; `None` if its assumptions
+    /// lead to Osier's.
+    ///
+    /// # Errors
+    /// The first state that does not fit the base.
+    fn ways(&mut self, tier: &Tier<'_>, func: Func) -> Result<Option<HandedWays>, FrameStateError> {
+        if !self.ways.contains_key(&func) {
+            let assume = self.assume.get(&func).map_or(&[][..], |list| list);
+            let made = HandedWays::new(tier.module(), func, assume, &self.states);
+            let Some(ways) = made.transpose()? else { return Ok(None) };
+            self.ways.insert(func, ways);
+        }
+        Ok(self.ways.get(&func).cloned())
     }
 
     /// The exit of the version that calls of a function run, which a run takes.
@@ -200,6 +261,7 @@ impl Speculations {
         observer: &mut impl Observer,
     ) -> Result<bool, RunError> {
         let module = Arc::clone(tier.module());
+        let ways = self.ways(tier, func);
         let (Some(base), Some(assume)) = (module.body(func), self.assume.get_mut(&func)) else {
             return Ok(false);
         };
@@ -210,10 +272,16 @@ impl Speculations {
         let mut tree = VersionTree::new(base.clone());
         // An exit that lands where the assumption was made can lead to a row.
         tree.land_in_place(VersionTree::BASE);
-        if let Err(error) = arm(&mut tree, &self.states, func) {
-            observer.refused(func, &SpeculateError::States(error));
-            self.assume.remove(&func);
-            return Ok(false);
+        let ways = match ways {
+            Ok(ways) => ways,
+            Err(error) => {
+                observer.refused(func, &SpeculateError::States(error));
+                self.assume.remove(&func);
+                return Ok(false);
+            }
+        };
+        if let Some(ways) = &ways {
+            tree.arm(VersionTree::BASE, Arc::new((**ways.out).clone()));
         }
         let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
         let plan = Plan { pins, work, ..Plan::new(assume, pipeline) };
@@ -232,8 +300,7 @@ impl Speculations {
             return Ok(false);
         }
         let optimized = tree.function(made.optimized);
-        let states = self.states.contains_key(&func).then_some(&self.states);
-        let version = match install(tier, func, optimized, &made, states, observer) {
+        let version = match install(tier, func, optimized, &made, ways.as_ref(), observer) {
             // The run goes on without it (`without_room_for_rows_the_interpreter_goes_on`).
             Err(error) if is_out_of_memory(&error) => {
                 self.assume.remove(&func);
@@ -317,12 +384,6 @@ impl Speculations {
     }
 }
 
-/// Lets entries to the base land at frame states of the function, if it has any.
-fn arm(tree: &mut VersionTree, states: &HandedStates, func: Func) -> Result<(), FrameStateError> {
-    let states = states.get(&func);
-    states.map_or(Ok(()), |states| tree.arm_states(VersionTree::BASE, states))
-}
-
 /// Whether native code can test an assumption: references can only be compared with null, and the
 /// bits of NaNs only if code makes them canonical
 /// (`an_argument_that_native_code_cannot_compare_is_not_assumed`).
@@ -337,13 +398,13 @@ pub(super) fn is_testable(tier: &Tier<'_>, base: &Function, assumption: &Assumpt
 }
 
 /// Compiles a version that assumes, and installs it for calls. Where an assumption fails, the
-/// interpreter continues in the base, or with these frame states the embedder.
+/// interpreter continues in the base, or with these ways the embedder.
 fn install(
     tier: &mut Tier<'_>,
     func: Func,
     function: &Function,
     made: &Speculative,
-    states: Option<&HandedStates>,
+    ways: Option<&HandedWays>,
     observer: &mut impl Observer,
 ) -> Result<Arc<Version>, RunError> {
     let exits: BTreeMap<_, _> =
@@ -360,12 +421,10 @@ fn install(
     let (instructions, bytes) = (function.inst_count(), version.code_size());
     let (kind, key) = (CompiledKind::Version, version.key());
     observer.compiled(Compiled { func, version: key, kind, instructions, bytes });
-    let action = |inst| {
-        let mapping = Arc::clone(to(inst).expect("each point has an exit"));
-        match states {
-            Some(states) => Action::Hand(mapping, Arc::clone(states)),
-            None => Action::Interpret(mapping),
-        }
+    let handed = ways.map(|ways| ways.action(&made.backward[&VersionTree::BASE]));
+    let action = |inst| match &handed {
+        Some(action) => action.clone(),
+        None => Action::Interpret(Arc::clone(to(inst).expect("each point has an exit"))),
     };
     let actions = version.points().iter().map(|point| action(point.at.inst())).collect();
     tier.install(&version, actions).map_err(RunError::Link)?;

@@ -19,6 +19,8 @@
 //! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
+use super::facts::{LatestFacts, related};
+use super::handing::HandedWays;
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, compose};
@@ -106,8 +108,8 @@ struct CompiledRow {
 struct LinkedExit {
     version: Arc<Version>,
     number: usize,
-    /// The entry back to the base, where the exit leads without the row.
-    back: Arc<Checked<Mapping>>,
+    /// The action of the exit without the row.
+    without: Action,
 }
 
 /// The rows of a point.
@@ -137,6 +139,7 @@ pub(super) struct LandingTables {
     rows: BTreeMap<usize, (TableKey, usize)>,
     /// The exits that lead to no row, by the version and the number of the point.
     hopeless: BTreeSet<(VersionKey, usize)>,
+    latest: LatestFacts,
     /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -166,6 +169,8 @@ pub(super) struct RowMaker<'a, O> {
     /// The assumptions of the function, in terms of the base.
     pub(super) assume: &'a [Assumption],
     pub(super) plan: Plan<'a>,
+    /// The ways to an interpreter of the embedder's own, if exits of the function lead there.
+    pub(super) ways: Option<HandedWays>,
     pub(super) observer: &'a mut O,
 }
 
@@ -198,18 +203,22 @@ impl LandingTables {
     ) -> Option<Arc<Continuation>> {
         let module = Arc::clone(tier.module());
         let base = module.body(key.func)?;
-        let is_crowded = self.is_crowded(key);
-        let table = self.table(tier, base, key, maker.observer)?;
+        let (is_crowded, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
+        let table = self.table(tier, base, key, maker)?;
+        let kept = &table.code.stay().entry().kept;
+        if !kept.is_empty() && !tier.gives(key.func, kept) {
+            return None;
+        }
         let has_row = table.rows.iter().any(|row| !row.is_given_up);
         if !has_row && !table.is_full && !table.is_idle {
             let known = paused(tier, base, key, table);
-            let assume = consistent(base, table, maker.assume, &known, None);
+            let assume = consistent(base, table, &listed, &known, None);
             // Without an assumption, the code of the base or the optimized version does as well.
             table.is_idle = is_crowded || assume.is_empty();
             let plan = Plan { assume: &assume, ..maker.plan };
             match (!table.is_idle).then(|| table.code.row(&module, base, &plan)) {
                 Some(Ok(row)) if !row.exits.is_empty() => {
-                    self.add(tier, base, key, row, maker.observer);
+                    self.add(tier, base, key, row, maker);
                 }
                 Some(Err(error)) => {
                     table.is_full = true;
@@ -263,9 +272,9 @@ impl LandingTables {
         let inst = at.version.points()[at.number].at.inst();
         let Some(row) = row.filter(|row| !row.is_given_up) else { return Ok(None) };
         row.is_given_up = true;
-        for LinkedExit { version, number, back } in std::mem::take(&mut row.linked) {
+        for LinkedExit { version, number, without } in std::mem::take(&mut row.linked) {
             self.hopeless.remove(&(version.key(), number));
-            match tier.relink(&version, number, Action::Interpret(back)) {
+            match tier.relink(&version, number, without) {
                 // The version was released meanwhile, and has no link to change.
                 Ok(()) | Err(LinkError::NotAdopted) => {}
                 Err(error) => return Err(RunError::Link(error)),
@@ -288,8 +297,11 @@ impl LandingTables {
         let (module, key) =
             (Arc::clone(tier.module()), TableKey { func: at.version.func(), at: landing.target });
         let base = module.body(key.func)?;
+        if let Some(bits) = landing.known.get(&landing.of.value) {
+            self.latest.note(key.func, &landing.of, *bits);
+        }
         let first = landing.row.map_or(0, |left| left + 1);
-        let rows = &self.table(tier, base, key, maker.observer)?.rows;
+        let rows = &self.table(tier, base, key, maker)?.rows;
         let next = (first..rows.len()).find(|index| !rows[*index].is_given_up);
         let (is_new, next) = (next.is_none(), next.unwrap_or(rows.len()));
         if is_new {
@@ -310,8 +322,11 @@ impl LandingTables {
         match linked {
             Ok(made) => {
                 let (version, number) = (Arc::clone(at.version), at.number);
-                let back = Arc::new(landing.back);
-                to.linked.push(LinkedExit { version, number, back });
+                let without = match &maker.ways {
+                    Some(ways) => ways.action(&landing.back),
+                    None => Action::Interpret(Arc::new(landing.back)),
+                };
+                to.linked.push(LinkedExit { version, number, without });
                 self.bytes += made.code_size();
                 maker.observer.linked(at, key.at, next);
                 Some(RowTaken { onward: Onward::Enter(made), is_last })
@@ -334,20 +349,20 @@ impl LandingTables {
         maker: &mut RowMaker<'_, O>,
     ) -> Option<()> {
         let module = Arc::clone(tier.module());
-        let is_last = self.is_crowded(key);
-        let table = self.table(tier, base, key, maker.observer);
+        let (is_last, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
+        let table = self.table(tier, base, key, maker);
         let table = table.filter(|table| !table.is_full)?;
         let mut assume = Vec::new();
         if !is_last {
             let ExitLanding { of, known, .. } = landing;
-            assume = consistent(base, table, maker.assume, known, Some(of));
+            assume = consistent(base, table, &listed, known, Some(of));
             let seen = observed(of, known);
             assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
         }
         match table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan }) {
             Ok(row) => {
                 table.is_full = row.exits.is_empty();
-                self.add(tier, base, key, row, maker.observer);
+                self.add(tier, base, key, row, maker);
                 Some(())
             }
             Err(error) => {
@@ -356,6 +371,19 @@ impl LandingTables {
                 None
             }
         }
+    }
+
+    /// The assumptions of a function, as far as native code can test them, with the contents that
+    /// failures have shown last.
+    fn listed<O: Observer>(
+        &self,
+        tier: &Tier<'_>,
+        base: &Function,
+        key: TableKey,
+        maker: &RowMaker<'_, O>,
+    ) -> Vec<Assumption> {
+        let latest = maker.assume.iter().map(|of| self.latest.of(key.func, of));
+        latest.filter(|of| is_testable(tier, base, of)).collect()
     }
 
     /// Whether the next row of a table is its last: a limit on rows or bytes is reached.
@@ -375,10 +403,17 @@ impl LandingTables {
         tier: &Tier<'_>,
         base: &Function,
         key: TableKey,
-        observer: &mut O,
+        maker: &mut RowMaker<'_, O>,
     ) -> Option<&mut LandingTable> {
+        let RowMaker { ways, observer, .. } = maker;
         let made = self.tables.entry(key).or_insert_with(|| {
-            match LandingCode::new(tier.module(), base, key.at) {
+            let code = match ways {
+                Some(ways) => {
+                    LandingCode::leaving(tier.module(), base, key.at, Arc::clone(&ways.out))
+                }
+                None => LandingCode::new(tier.module(), base, key.at),
+            };
+            match code {
                 Ok(code) => Some(LandingTable::new(code)),
                 Err(error) => {
                     observer.without_row(key.func, key.at, &RowError::Landing(error));
@@ -397,9 +432,10 @@ impl LandingTables {
         base: &Function,
         key: TableKey,
         made: LandingRow,
-        observer: &mut O,
+        maker: &mut RowMaker<'_, O>,
     ) {
-        let compiled = compile(tier, base, key, &made, observer);
+        let compiled = compile(tier, base, key, &made, maker);
+        let observer = &mut maker.observer;
         let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else { return };
         match compiled {
             Ok((version, enter)) => {
@@ -428,7 +464,7 @@ fn compile<O: Observer>(
     base: &Function,
     TableKey { func, at }: TableKey,
     made: &LandingRow,
-    observer: &mut O,
+    RowMaker { ways, observer, .. }: &mut RowMaker<'_, O>,
 ) -> Result<(Arc<Version>, Arc<Continuation>), RunError> {
     let module = Arc::clone(tier.module());
     let back = Arc::new(made.back.clone());
@@ -443,7 +479,11 @@ fn compile<O: Observer>(
     let (instructions, bytes) = (made.function.inst_count(), version.code_size());
     let (kind, of) = (CompiledKind::Row, version.key());
     observer.compiled(Compiled { func, version: of, kind, instructions, bytes });
-    let actions = vec![Action::Interpret(back); version.points().len()];
+    let action = match ways {
+        Some(ways) => ways.action(&back),
+        None => Action::Interpret(back),
+    };
+    let actions = vec![action; version.points().len()];
     tier.adopt(&version, actions).map_err(RunError::Link)?;
     Ok((version, enter))
 }
@@ -505,9 +545,14 @@ impl LandingExit<'_> {
     }
 }
 
-/// The contents of the values live at the point where the interpreter has paused. None for a run in
-/// an interpreter of the embedder's own ([`jit::Vm::enter`]), and in another version than the base.
+/// The contents of the values live at the point where the interpreter has paused, or that one of
+/// the embedder's own gives ([`jit::Vm::enter`]). None in another version than the base.
 fn paused(tier: &Tier<'_>, base: &Function, key: TableKey, table: &LandingTable) -> Known {
+    if tier.is_of_embedder() {
+        let live = table.code.stay().entry().requires.iter();
+        let given = |of: &Value| Some((*of, tier.given(*of)? & base.value_type(*of).mask()));
+        return live.filter_map(given).collect();
+    }
     let view = tier.machine().view();
     let is_there = |view: &View<'_>| {
         let is_base = || tier.machine().code(view.version()).key() == VersionKey::of(base);
@@ -540,29 +585,4 @@ fn consistent(
 fn observed(failed: &Assumption, known: &Known) -> Option<Assumption> {
     let bits = *known.get(&failed.value)?;
     Some(Assumption { expected: Expected::Is(bits), ..*failed })
-}
-
-/// A value, the results that instructions compute from it, and what it is computed from. Block
-/// parameters end both searches. Linear in the uses.
-fn related(base: &Function, value: Value) -> BTreeSet<Value> {
-    let behind = |value: Value| -> Vec<Value> {
-        let users = base.users(value).iter();
-        users.flat_map(|user| &base.inst(*user).results).copied().collect()
-    };
-    let before = |value: Value| -> Vec<Value> {
-        let inst = base.defining_inst(value);
-        inst.into_iter().flat_map(|inst| base.inst(inst).args.iter()).copied().collect()
-    };
-    let mut all = reached(value, behind);
-    all.extend(reached(value, before));
-    all
-}
-
-/// A value, and all values to which steps lead from it.
-fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> {
-    let (mut all, mut open) = (BTreeSet::from([value]), vec![value]);
-    while let Some(next) = open.pop() {
-        open.extend(step(next).into_iter().filter(|value| all.insert(*value)));
-    }
-    all
 }

@@ -1,5 +1,6 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
+mod asking;
 mod entering;
 mod rows;
 
@@ -7,18 +8,17 @@ use super::compiler::{CodeTier, Compiler, Goal, Made};
 use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
 use super::savings::{Savings, is_small_leaf, worth};
-use super::speculating::{ProfileSource, Speculations};
+use super::speculating::Speculations;
 use super::tables::{LandingTables, TableUse, is_out_of_memory};
 use super::worker::{TierGoal, Worker, wanted};
 use super::{NoObserver, Observer, SharedObserver};
 use derive::speculate::{Assumption, Pins, SuggestOptions};
-use ir::{FrameStates, Func, Inst, Module, Value};
+use ir::{Func, Inst, Module, Value};
 use jit::{
     CallsFrom, Continuation, CountedPlace, FailedPoint, HotLoop, Onward, RunError, Tier, Tiering,
     Version, Wake,
 };
 use passes::Pipeline;
-use profile::FunctionProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -190,34 +190,6 @@ impl<O: Observer> Tiered<O> {
         let mut tiered = self.here();
         tiered.speculations.count(options);
         tiered
-    }
-
-    /// Like [`Tiered::profiling`], with profiles of an interpreter of the embedder's own: calls,
-    /// branches and values, in terms of the base ([`profile::OwnCounts`]). `source` is asked once
-    /// for each function, when the function first requests code; again if it answers `None`.
-    ///
-    /// # Panics
-    /// The run panics if a profile does not fit its function, as [`Suggester::of`] does.
-    ///
-    /// [`Suggester::of`]: derive::speculate::Suggester::of
-    pub fn profiling_own(
-        self,
-        options: SuggestOptions,
-        source: impl Fn(Func) -> Option<FunctionProfile> + Send + 'static,
-    ) -> Tiered<O> {
-        let mut tiered = self.here();
-        tiered.speculations.count_by(options, ProfileSource::new(source));
-        tiered
-    }
-
-    /// Lets failed assumptions of these functions lead to an interpreter of the embedder's own
-    /// ([`jit::Embedder::resume`]), at these frame states of their bases, instead of Osier's
-    /// interpreter. States that do not fit a function make it assume nothing
-    /// ([`Observer::refused`]). With [`Tiered::in_background`], call this before: the thread makes
-    /// entries that take dead values where the state at the loop names them.
-    pub fn handing(mut self, states: BTreeMap<Func, Arc<FrameStates>>) -> Tiered<O> {
-        self.speculations.hand(Arc::new(states));
-        self
     }
 
     /// Lets the run wait for code.

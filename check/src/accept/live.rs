@@ -214,13 +214,18 @@ impl<'v> LiveSets<'v> {
         Ok(liveness)
     }
 
-    /// The liveness of the text of a function with these edges, in these blocks, each named once.
-    /// Cost: linear in operands; for each block, a search of the blocks reachable from it and the
-    /// uses there.
-    pub(crate) fn of_text(f: &'v Function, graph: &'v BlockGraph, blocks: &[Block]) -> Self {
+    /// The liveness of the text of a function with these edges and additional uses, in these
+    /// blocks, each named once. Cost: linear in operands; for each block, a search of the blocks
+    /// reachable from it and the uses there.
+    pub(crate) fn of_text(
+        f: &'v Function,
+        graph: &'v BlockGraph,
+        extra: &Extra,
+        blocks: &[Block],
+    ) -> Self {
         let sets = Rc::default();
         let mut liveness = LiveSets { f, graph, taken: None, everything: false, sets };
-        let uses = liveness.uses(&Extra::new());
+        let uses = liveness.uses(extra);
         let at_end = liveness.search(&uses, blocks);
         liveness.keep(Vec::new(), Some(at_end));
         liveness

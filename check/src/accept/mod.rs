@@ -51,7 +51,7 @@ use product::CrossProduct;
 pub use rest::{RestFault, RestOf, enter_continuation, leave_continuation, places_in_target};
 pub(crate) use seal::Sealed;
 pub use seal::{Checked, CheckedEntry, Unproved};
-pub use stay::stay;
+pub use stay::{stay, stay_armed};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

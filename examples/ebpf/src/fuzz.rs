@@ -212,6 +212,9 @@ pub struct Counts {
     pub dropped: usize,
     pub exits: u64,
     pub entries: u64,
+    /// Rows of landing tables, and the exits that lead to rows.
+    pub rows: u64,
+    pub linked: u64,
 }
 
 /// The end of a run: the result or the beginning of the message, and the packet.
@@ -275,8 +278,9 @@ pub fn compare(seed: u64, counts: &mut Counts) -> Result<(), String> {
         ("O0", Mode::Native(passes("O0"))),
         ("O1", Mode::Native(passes("O1"))),
         ("O3", Mode::Native(passes("O3"))),
-        ("assuming", Mode::Assuming(pipeline.clone(), seen)),
-        ("entering", Mode::Entering(pipeline)),
+        ("assuming", Mode::Assuming(pipeline.clone(), seen.clone())),
+        ("entering", Mode::Entering(pipeline.clone())),
+        ("landing", Mode::Landing(pipeline, seen)),
     ];
     counts.programs += 1;
     for (name, mode) in modes {
@@ -294,6 +298,9 @@ pub fn compare(seed: u64, counts: &mut Counts) -> Result<(), String> {
         counts.dropped += native.assumed.1;
         counts.exits += native.counts().1;
         counts.entries += native.counts().2;
+        let [rows, linked] = native.rows();
+        counts.rows += rows;
+        counts.linked += linked;
     }
     Ok(())
 }

@@ -8,24 +8,29 @@ use crate::interpreter::{ByteRegion, Fault, Interpreter, Profile, Registers, Spa
 use crate::memory::sizes;
 use crate::program::{Op, Program, op};
 use crate::translate::{BOUNDS, Shape, Translated, registers, translate};
-use osier::driver::{NoObserver, Vigilance};
+use osier::driver::{NoObserver, Step, Vigilance};
 use osier::inlining::PassPlan;
 use osier::interp::{HostError, Limits, Options, Outcome};
 use osier::ir::{
-    DeclaredEffect, FrameStates, Func, Function, Opcode, Point, Signature, TrapKind, Type,
+    DeclaredEffect, FrameStates, Func, Function, Opcode, Point, Signature, TrapKind, Type, Value,
 };
 use osier::jit::{
-    CallbackEnd, Config, DeoptFrame, DirectFunction, Embedder, Engine, Entered, HotLoop, Session,
-    SessionEnd, Slot, TypedEntry, VersionSpec, Vm,
+    CallbackEnd, Config, DeoptFrame, DirectFunction, Embedder, Engine, Entered, FailedPoint,
+    HotLoop, Session, SessionEnd, Slot, TypedEntry, VersionSpec, Vm,
 };
+use osier::landing::LandingRow;
 use osier::osr::VersionTree;
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Plan, speculate};
-use osier::tiers::{Tiered, install_handing};
+use osier::tiers::{self, Compiled, Tiered, install_handing};
 use rbpf::ebpf;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most nested runs at which the interpreter still enters loops.
+const MOST_NESTED: usize = 100;
 
 /// How a program is run.
 #[derive(Clone, Debug)]
@@ -38,6 +43,9 @@ pub enum Mode {
     Assuming(Pipeline, Profile),
     /// By the interpreter of this crate, which enters native code in loops.
     Entering(Pipeline),
+    /// As [`Mode::Entering`], and the code assumes a profile: rows of landing tables, which the
+    /// interpreter enters in loops, and which native code continues in where assumptions fail.
+    Landing(Pipeline, Profile),
 }
 
 /// A program, ready to run.
@@ -53,6 +61,27 @@ pub struct Native {
     args: Vec<u64>,
     /// The assumptions made, and those dropped for want of an exit.
     pub assumed: (usize, usize),
+    tables: TableCounts,
+}
+
+/// Counts the rows of landing tables, and the exits that lead to rows.
+#[derive(Clone, Default, Debug)]
+struct TableCounts(Arc<[AtomicU64; 2]>);
+
+impl tiers::Observer for TableCounts {
+    fn step(&mut self, _step: Option<Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn compiled(&mut self, _made: Compiled) {}
+
+    fn row(&mut self, _func: Func, _at: Point, _made: &LandingRow) {
+        self.0[0].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn linked(&mut self, _exit: FailedPoint<'_>, _at: Point, _row: usize) {
+        self.0[1].fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// The typed entry of a program. A program with more arguments runs by [`Vm::run`].
@@ -89,6 +118,7 @@ struct Runner {
     fault: Option<Fault>,
     exits: u64,
     entries: u64,
+    has_buffer: bool,
 }
 
 extern "C" fn more(ranges: &Vec<Range<u64>>, at: u64, _bytes: u64) -> u64 {
@@ -112,7 +142,7 @@ impl Native {
         has_buffer: bool,
         mode: &Mode,
     ) -> Result<Native, String> {
-        let states = matches!(mode, Mode::Assuming(..) | Mode::Entering(_));
+        let states = !matches!(mode, Mode::Interpreted | Mode::Native(_));
         let shape = Shape { has_buffer, has_more: !allowed.is_empty(), states };
         let mut numbers: Vec<u32> = helpers.keys().copied().collect();
         numbers.sort_unstable();
@@ -151,12 +181,14 @@ impl Native {
             fault: None,
             exits: 0,
             entries: 0,
+            has_buffer,
         };
         let stack = vec![0; ebpf::STACK_SIZE / 8].into();
-        let enters = matches!(mode, Mode::Entering(_));
+        let enters = matches!(mode, Mode::Entering(_) | Mode::Landing(..));
         let (main, args) = (funcs[&0], Vec::new());
-        let (entry, assumed) = (None, (0, 0));
-        let mut made = Native { vm, host, main, entry, shape, stack, enters, args, assumed };
+        let (entry, assumed, tables) = (None, (0, 0), TableCounts::default());
+        let mut made =
+            Native { vm, host, main, entry, shape, stack, enters, args, assumed, tables };
         made.compile(mode)?;
         if !matches!(mode, Mode::Interpreted) {
             made.entry = MainEntry::of(&mut made.vm, main);
@@ -171,6 +203,13 @@ impl Native {
             Mode::Native(plan) => self.optimized(plan)?,
             Mode::Entering(pipeline) => {
                 self.vm.set_tiering(Box::new(Tiered::new(1, pipeline.clone())));
+            }
+            Mode::Landing(pipeline, profile) => {
+                let all = funcs.iter().map(|func| (*func, self.assumptions(*func, profile)));
+                let assume: BTreeMap<Func, Vec<Assumption>> = all.collect();
+                let tiered = Tiered::new_observed(1, pipeline.clone(), self.tables.clone());
+                let tiered = tiered.speculating(assume).handing(self.host.states.clone());
+                self.vm.set_tiering(Box::new(tiered));
             }
             Mode::Assuming(pipeline, profile) => {
                 for func in funcs {
@@ -281,6 +320,11 @@ impl Native {
         (versions.map(|version| version.code_size()).sum(), self.host.exits, self.host.entries)
     }
 
+    /// The rows of landing tables made so far, and the exits that lead to rows.
+    pub fn rows(&self) -> [u64; 2] {
+        std::array::from_fn(|at| self.tables.0[at].load(Ordering::Relaxed))
+    }
+
     /// Runs the program on a packet and a metadata buffer, which is empty if the program has none.
     ///
     /// # Errors
@@ -377,29 +421,13 @@ impl Native {
         let mut interpreter =
             Interpreter { program: &program, space: &space, helpers: &helpers, profile: None };
         let (vm, host, main) = (&mut self.vm, &mut self.host, self.main);
-        let has_buffer = self.shape.has_buffer;
         let result = interpreter.run::<Stop>(0, 0, r, 0, &mut |pc, r, depth| {
             if depth > 0 {
                 return Ok(None);
             }
-            let states = Arc::clone(&host.states[&main]);
-            let Some((at, state)) = states.noted().find(|(_, state)| state.pc == pc as u32) else {
-                return Ok(None);
-            };
-            let mut bounds = host.bounds.clone();
-            let sizes = sizes(&program, &program.functions[&0]);
-            let lengths = host.space.regions.iter().take(if has_buffer { 2 } else { 1 });
-            for ByteRegion { length, .. } in lengths {
-                bounds.extend(sizes.iter().map(|size| (length + 1).saturating_sub(*size)));
-            }
-            let contents = |value| {
-                let slot = state.slot_of(value)?;
-                Some(if slot < BOUNDS {
-                    r[slot as usize]
-                } else {
-                    bounds[(slot - BOUNDS) as usize]
-                })
-            };
+            let Some(header) = host.header(main, pc, r) else { return Ok(None) };
+            let at = header.at;
+            let contents = |value| header.content(value);
             match vm.enter(HotLoop { func: main, at }, &contents, host) {
                 Ok(Entered::NotYet) => Ok(None),
                 Ok(Entered::Ended(outcome)) => {
@@ -419,10 +447,41 @@ impl Native {
     }
 }
 
+/// A loop header that the interpreter has come to.
+struct Header {
+    at: Point,
+    states: Arc<FrameStates>,
+    registers: Registers,
+    bounds: Vec<u64>,
+}
+
+impl Header {
+    /// The contents of a value of the base that the frame state names.
+    fn content(&self, value: Value) -> Option<u64> {
+        let slot = self.states.get(self.at)?.slot_of(value)?;
+        Some(match slot.checked_sub(BOUNDS) {
+            Some(bound) => self.bounds[bound as usize],
+            None => self.registers[slot as usize],
+        })
+    }
+}
+
 /// The end of an interpreted run.
 enum Stop {
     Fault(Fault),
     Other(String),
+}
+
+/// The end of the interpreter where native code has left.
+enum ResumeEnd {
+    Fault(Fault),
+    Native(CallbackEnd),
+}
+
+impl From<Fault> for ResumeEnd {
+    fn from(fault: Fault) -> ResumeEnd {
+        ResumeEnd::Fault(fault)
+    }
 }
 
 impl From<Fault> for Stop {
@@ -432,6 +491,19 @@ impl From<Fault> for Stop {
 }
 
 impl Runner {
+    /// The place of a loop header of the main function, and what the interpreter holds there.
+    fn header(&self, func: Func, pc: usize, registers: &Registers) -> Option<Header> {
+        let states = Arc::clone(&self.states[&func]);
+        let (at, _) = states.noted().find(|(_, state)| state.pc == pc as u32)?;
+        let mut bounds = self.bounds.clone();
+        let sizes = sizes(&self.program, &self.program.functions[&0]);
+        let lengths = self.space.regions.iter().take(if self.has_buffer { 2 } else { 1 });
+        for ByteRegion { length, .. } in lengths {
+            bounds.extend(sizes.iter().map(|size| (length + 1).saturating_sub(*size)));
+        }
+        Some(Header { at, states, registers: *registers, bounds })
+    }
+
     fn result(&mut self, outcome: Outcome) -> Result<u64, Fault> {
         match outcome {
             Outcome::Returned(values) => Ok(values[0]),
@@ -464,20 +536,33 @@ impl Embedder for Runner {
         } else {
             0
         };
-        let program = Arc::clone(&self.program);
-        let mut interpreter = Interpreter {
-            program: &program,
-            space: &self.space,
-            helpers: &self.helpers,
-            profile: None,
+        let (program, helpers) = (Arc::clone(&self.program), Arc::clone(&self.helpers));
+        let (space, pc, func) = (self.space.clone(), activation.pc as usize, activation.func);
+        let mut interpreter =
+            Interpreter { program: &program, space: &space, helpers: &helpers, profile: None };
+        let mut back = frame.back();
+        let end = interpreter.run::<ResumeEnd>(entry, pc, r, depth, &mut |pc, r, depth| {
+            if entry != 0 || depth > 0 || back.depth() > MOST_NESTED {
+                return Ok(None);
+            }
+            let Some(header) = self.header(func, pc, r) else { return Ok(None) };
+            let place = HotLoop { func, at: header.at };
+            let entered = back.enter(self, place, &|value| header.content(value));
+            let Some(results) = entered.map_err(ResumeEnd::Native)? else { return Ok(None) };
+            self.entries += 1;
+            let mut end = *r;
+            end[0] = results[0];
+            Ok(Some(end))
+        });
+        let end = match end {
+            Ok(end) => end,
+            Err(ResumeEnd::Native(end)) => return Err(end),
+            Err(ResumeEnd::Fault(fault)) => {
+                let kind = TrapKind::User(fault.pc as u32);
+                self.fault = Some(fault);
+                return Err(CallbackEnd::new(HostError::Trap(kind)));
+            }
         };
-        let pc = activation.pc as usize;
-        let end = interpreter.run::<Fault>(entry, pc, r, depth, &mut |_, _, _| Ok(None));
-        let end = end.map_err(|fault| {
-            let kind = TrapKind::User(fault.pc as u32);
-            self.fault = Some(fault);
-            CallbackEnd::new(HostError::Trap(kind))
-        })?;
         let results = if entry == 0 { 1 } else { self.program.functions[&entry].results };
         let slot = |register: usize| Slot { ty: Type::I64, bits: end[register] };
         Ok(registers(results).map(slot).collect())

@@ -1,7 +1,14 @@
 //! A few random programs in every mode, as `osier-ebpf random` compares them.
 
+#![allow(unsafe_code, reason = "running a program takes promises about its memory")]
+
+use osier::passes::parse;
 use osier_ebpf::fuzz::{Counts, compare};
+use osier_ebpf::interpreter::{Profile, profile};
 use osier_ebpf::program::{Op, Program, op};
+use osier_ebpf::runtime::{Mode, Native};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 #[test]
 fn random_programs_agree() {
@@ -10,6 +17,58 @@ fn random_programs_agree() {
         compare(seed, &mut counts).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
     }
     assert!(counts.faults > 0 && counts.exits > 0 && counts.entries > 0, "{counts:?}");
+    assert!(counts.rows > 0 && counts.linked > 0, "{counts:?}");
+}
+
+/// 5 for a byte below 200, else 9.
+fn rate(byte: u64, _: u64, _: u64, _: u64, _: u64) -> u64 {
+    if byte < 200 { 5 } else { 9 }
+}
+
+/// All time is in one loop over the packet, which multiplies by the result of a helper. The
+/// interpreter enters it in the middle, in code that assumes the result. Where a byte has another
+/// result, two runs leave to the interpreter, and later ones to code for that result.
+#[test]
+fn a_loop_is_entered_in_code_that_assumes_the_result_of_a_helper() {
+    let text = "
+        mov r6, r1
+        mov r7, 0
+        mov r8, r1
+        add r8, 600
+        ldxb r1, [r6]
+        mov r9, r1
+        call 1
+        mul r9, r0
+        add r7, r9
+        add r6, 1
+        jlt r6, r8, -7
+        mov r0, r7
+        exit";
+    let bytes = rbpf::assembler::assemble(text).expect("the text is right");
+    let program = Arc::new(Program::new(&bytes, |_| 0).expect("a program"));
+    let helpers = Arc::new(HashMap::from([(1, rate as rbpf::ebpf::Helper)]));
+    let calm: Vec<u8> = (0..600).map(|at| (at % 200) as u8).collect();
+    let mut mixed = calm.clone();
+    mixed.iter_mut().skip(300).step_by(3).for_each(|byte| *byte = 201);
+    let mut seen = Profile::default();
+    profile(&program, &helpers, &mut calm.clone(), &mut seen).expect("it ends");
+    let mode = Mode::Landing(parse("O2").expect("a pipeline"), seen);
+    // SAFETY: no range is allowed, and the helper does not panic.
+    let mut native =
+        unsafe { Native::new(&program, &helpers, &[], false, &mode) }.expect("it compiles");
+    let rates = |packet: &[u8]| -> u64 {
+        packet.iter().map(|byte| u64::from(*byte) * rate(u64::from(*byte), 0, 0, 0, 0)).sum()
+    };
+    assert_eq!(native.run(&mut calm.clone(), &mut []), Ok(rates(&calm)));
+    let (_, exits, entries) = native.counts();
+    assert_eq!((exits, entries, native.rows()), (0, 1, [1, 0]), "one row, entered once");
+    for _ in 0..3 {
+        assert_eq!(native.run(&mut mixed.clone(), &mut []), Ok(rates(&mixed)));
+    }
+    let (_, exits, _) = native.counts();
+    let [rows, linked] = native.rows();
+    // A hundred bytes of each packet have the other result.
+    assert!(exits <= 4 && rows > 1 && linked > 0, "{exits} exits, {rows} rows, {linked} linked");
 }
 
 /// Every opcode, in a program of its own: the opcodes that the client does not translate are those

@@ -1,6 +1,8 @@
 //! `wicker fuzz SEED COUNT`: random programs. Each runs in the interpreter, natively, natively with
-//! guards that fail at random, and with a collection at every allocation. All must print the same.
+//! guards that fail at random, with landing tables, and with a collection at every allocation. All
+//! must print the same.
 
+use osier::tiers::TableUse;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use wicker::Machine;
@@ -245,9 +247,15 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
         let wanted = outcome(&text, None, false)?.output;
         let is_odd = seed % 2 == 1;
         let chaotic = Tuning { chaos: Some(seed), ..eager };
-        for (tuning, is_collecting) in
-            [(None, true), (Some(eager), is_odd), (Some(chaotic), !is_odd)]
-        {
+        let tables = Tuning { tables: Some(TableUse::Everywhere), ..eager };
+        let wild = Tuning { tables: Some(TableUse::Everywhere), ..chaotic };
+        for (tuning, is_collecting) in [
+            (None, true),
+            (Some(eager), is_odd),
+            (Some(chaotic), !is_odd),
+            (Some(tables), !is_odd),
+            (Some(wild), is_odd),
+        ] {
             let ran = outcome(&text, tuning, is_collecting)?;
             if ran.output != wanted {
                 return Err(format!(
@@ -260,10 +268,11 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
             collections += u64::from(ran.collections);
         }
     }
-    let Counts { compiled, exits, entered, refused, plain, .. } = total;
+    let Counts { compiled, exits, entered, refused, plain, rows: [rows, linked], .. } = total;
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
-         passes, {exits} exits, {entered} loops entered, {collections} collections",
+         passes, {exits} exits, {entered} loops entered, {rows} rows, {linked} exits to rows, \
+         {collections} collections",
         refused.len(),
         plain.len()
     );

@@ -433,7 +433,9 @@ macro_rules! arithmetic {
         {
             $self.r[$d as usize] = int(result);
         } else {
-            $self.saw_overflow::<P>();
+            if is_int(a) && is_int(b) {
+                $self.saw_overflow::<P>();
+            }
             $self.r[$d as usize] = $self.heap.arith($kind, a, b)?;
         }
     }};
@@ -507,7 +509,9 @@ impl Activation<'_> {
                     self.r[d as usize] = match sum {
                         Some(sum) => int(sum),
                         None => {
-                            self.saw_overflow::<P>();
+                            if is_int(a) {
+                                self.saw_overflow::<P>();
+                            }
                             self.heap.arith(Arith::Add, a, int(n))?
                         }
                     };

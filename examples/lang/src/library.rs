@@ -5,13 +5,22 @@ use crate::heap::{Heap, Place, Shapes, Thrown, at};
 use crate::value::{self, NIL, Word, as_number, double, int, reference, tag, tag_of};
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// The state beside the heap. It is behind locks, since functions that compiled code calls directly
 /// get shared references alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Runtime {
     shapes: Mutex<Shapes>,
     output: Mutex<Vec<u8>>,
+    began: Instant,
+}
+
+impl Default for Runtime {
+    fn default() -> Runtime {
+        let (shapes, output) = Default::default();
+        Runtime { shapes, output, began: Instant::now() }
+    }
 }
 
 impl Runtime {
@@ -123,6 +132,7 @@ impl Runtime {
                 let shown = heap.show(args[0]);
                 return heap.string(shown.as_bytes());
             }
+            Builtin::Clock => return Ok(double(self.began.elapsed().as_nanos() as f64)),
             Builtin::Sqrt if let Some(n) = number(0) => return Ok(double(n.sqrt())),
             Builtin::Floor if let Some(n) = number(0) => return Ok(value::number(n.floor())),
             Builtin::Byte if is(0, tag::STRING) => {
@@ -167,11 +177,13 @@ pub enum Builtin {
     Byte,
     /// `char(n)`: the string of one byte.
     Char,
+    /// `clock()`: the nanoseconds since the start of the machine.
+    Clock,
 }
 
 impl Builtin {
     /// All functions, with names and numbers of arguments.
-    pub const ALL: [(&'static str, Builtin, Option<usize>); 9] = [
+    pub const ALL: [(&'static str, Builtin, Option<usize>); 10] = [
         ("print", Builtin::Print, None),
         ("len", Builtin::Len, Some(1)),
         ("push", Builtin::Push, Some(2)),
@@ -181,6 +193,7 @@ impl Builtin {
         ("floor", Builtin::Floor, Some(1)),
         ("byte", Builtin::Byte, Some(2)),
         ("char", Builtin::Char, Some(1)),
+        ("clock", Builtin::Clock, Some(0)),
     ];
 
     /// Its name.

@@ -1,16 +1,19 @@
-//! Runs a program of Wicker: `wicker FILE`. `wicker bench DIRECTORY` compares with Lua.
+//! Runs a program of Wicker: `wicker FILE`. `wicker bench DIRECTORY` compares with Lua, and `wicker
+//! phases` code with landing tables and without.
 
 mod bench;
 mod fuzz;
+mod phases;
 
+use osier::tiers::TableUse;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use wicker::Machine;
 use wicker::native::{NativeError, Tuning};
 
-const USAGE: &str =
-    "usage: wicker [--jit | --counts] FILE | wicker bench DIRECTORY | wicker fuzz SEED COUNT";
+const USAGE: &str = "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench DIRECTORY | \
+     wicker phases | wicker fuzz SEED COUNT";
 
 /// The exit status of wrong use, and of a text that is no program.
 const WRONG: u8 = 2;
@@ -47,16 +50,26 @@ fn run() -> Result<(), (u8, String)> {
     {
         return bench::run(Path::new(directory)).map_err(|message| (WRONG, message));
     }
+    if let [command] = &args[..]
+        && command == "phases"
+    {
+        return phases::run().map_err(|message| (WRONG, message));
+    }
     if let [command, seed, count] = &args[..]
         && command == "fuzz"
     {
         let number = |text: &str| text.parse().map_err(|e| (WRONG, format!("{text}: {e}")));
         return fuzz::run(number(seed)?, number(count)?).map_err(|message| (UNCAUGHT, message));
     }
+    let with_tables = Tuning { tables: Some(TableUse::Everywhere), ..Tuning::default() };
     let (file, tuning) = match &args[..] {
         [file] => (file, None),
         [option, file] if option == "--jit" => (file, Some((Tuning::default(), false))),
         [option, file] if option == "--counts" => (file, Some((Tuning::default(), true))),
+        [option, file] if option == "--tables" => (file, Some((with_tables, false))),
+        [option, other, file] if option == "--counts" && other == "--tables" => {
+            (file, Some((with_tables, true)))
+        }
         _ => return Err((WRONG, USAGE.to_owned())),
     };
     let text =

@@ -1,5 +1,6 @@
 //! Native code behaves like the interpreter.
 
+use osier::tiers::TableUse;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -47,6 +48,10 @@ fn compared(text: &str) -> Counts {
         assert_eq!(run(tuning, seed == 5).0, wanted, "{text}");
     }
     assert_eq!(run(eager(), true).0, wanted, "collecting: {text}");
+    for (seed, is_collecting) in [(None, false), (None, true), (Some(11), false)] {
+        let tuning = Tuning { tables: Some(TableUse::Everywhere), chaos: seed, ..eager() };
+        assert_eq!(run(tuning, is_collecting).0, wanted, "with tables, {seed:?}: {text}");
+    }
     let (got, counts) = run(eager(), false);
     assert_eq!(got, wanted, "{text}");
     counts
@@ -59,6 +64,51 @@ fn hot_functions_and_loops_run_natively() {
     assert!(same(calls).compiled > 0);
     let counts = same("var s = 0; for i in 0..1000 { s = s + i * 0.5; } print(s);");
     assert!(counts.entered > 0, "{counts:?}");
+}
+
+/// Numbers come in phases: int32, doubles, int32 of objects, int32. Code assumes the kinds, and the
+/// run goes from row to row where they change; few exits lead to the interpreter.
+#[test]
+fn phases_of_kinds_lead_from_row_to_row() {
+    let text = "
+        func total(a, boxed) {
+            var s = 0;
+            for i in 0..len(a) {
+                var x = a[i];
+                if boxed { x = x.v; }
+                s = (s * 31 + x) % 8191;
+            }
+            return s;
+        }
+        var kinds = [[], [], []];
+        for i in 0..100 { push(kinds[0], i); push(kinds[1], i + 0.5); push(kinds[2], {v: i}); }
+        func phase(kind, turns) {
+            var s = 0;
+            for i in 0..turns { s = total(kinds[kind], kind == 2); }
+            return s;
+        }
+        for round in 0..3 { for kind in 0..3 { print(phase(kind, 200)); } print(phase(0, 200)); }";
+    let mut machine = Machine::new(text).expect("it is well-formed");
+    assert_eq!(machine.run(), Ok(()));
+    let wanted = machine.take_output();
+    let text = text.to_owned();
+    let run = std::thread::Builder::new().stack_size(512 << 20).spawn(move || {
+        let mut machine = Machine::new(&text).expect("it is well-formed");
+        let tuning = Tuning {
+            tables: Some(TableUse::Everywhere),
+            calls: 10,
+            turns: 50,
+            ..Tuning::default()
+        };
+        let counts = machine.run_native(tuning).expect("it ends");
+        (machine.take_output(), counts)
+    });
+    let (output, counts) = run.expect("a thread starts").join().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output), String::from_utf8_lossy(&wanted));
+    let [rows, linked] = counts.rows;
+    assert!(rows > 0 && linked > 0, "{counts:?}");
+    assert!(counts.exits < 200, "12 phases, 40,000 elements a phase: {counts:?}");
+    assert_eq!(counts.refused, [""; 0]);
 }
 
 #[test]

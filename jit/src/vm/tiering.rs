@@ -327,6 +327,18 @@ impl<'a> Tier<'a> {
         values.iter().all(|value| contents(*value).is_some() || is_constant(*value))
     }
 
+    /// Whether the run that waits is in an interpreter of the embedder's own
+    /// ([`super::Vm::enter`]).
+    pub fn is_of_embedder(&self) -> bool {
+        self.contents.is_some()
+    }
+
+    /// The contents of a value of the base that an interpreter of the embedder's own gives. `None`
+    /// if no such interpreter asks. Cost: a call of the embedder.
+    pub fn given(&self, value: Value) -> Option<u64> {
+        self.contents.and_then(|contents| contents(value))
+    }
+
     /// The functions that are bound, as [`super::Vm::bound`] gives them.
     pub fn bound(&self) -> BoundFunctions {
         self.state.bound()

@@ -10,8 +10,8 @@ use cranelift_entity::packed_option::PackedOption;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
 use ir::{
-    Block, FinishedFunction, Function, FunctionBuilder, Imm, Inst, InstSpec, Opcode, Point,
-    Signature, Target, Value, Variable,
+    Block, FinishedFunction, FrameState, FrameStates, Function, FunctionBuilder, Imm, Inst,
+    InstSpec, Opcode, Point, Signature, Target, Value, Variable,
 };
 use smallvec::SmallVec;
 use transition::mapping::{Operand, Replay, Step};
@@ -46,10 +46,12 @@ pub(super) fn emit(
 /// above it. In unreachable code of the version, definitions need not dominate uses, so an entry
 /// that lands there may be rejected.
 fn check_definitions(continuation: &Continuation) -> Result<(), ContinuationError> {
-    let Continuation { function, origins, .. } = continuation;
+    let Continuation { function, origins, taken_out, .. } = continuation;
     let dom = DomTree::new(function, &Cfg::new(function));
     for inst in function.all_insts() {
-        for value in function.inst(inst).operands() {
+        let state = taken_out.get(Point::before(inst));
+        let named = state.into_iter().flat_map(FrameState::values);
+        for value in function.inst(inst).operands().chain(named) {
             let origin = origins
                 .value(value)
                 .filter(|_| !dom.available_at(function, value, Point::before(inst)));
@@ -222,6 +224,7 @@ impl<'r> ContinuationEmitter<'r> {
     /// Continues at the landing point.
     fn land(&mut self) -> Result<(), ContinuationError> {
         let region = self.region;
+        self.note_taken_out(region.landing)?;
         // The landing point is one more edge into a block that has a copy as a whole; its
         // parameters receive the values provided.
         if region.lands_at_start() {
@@ -266,6 +269,7 @@ impl<'r> ContinuationEmitter<'r> {
                 }
                 None => self.spec(inst)?,
             };
+            self.note_taken_out(inst)?;
             let copy = self.builder.insert(spec);
             self.insts.push(inst.into());
             for (index, &result) in self.target.inst(inst).results.iter().enumerate() {
@@ -283,6 +287,18 @@ impl<'r> ContinuationEmitter<'r> {
                 .unwrap_or_else(|| panic!("continuation: the landing block {block} is not split"));
             self.builder.jump(rest, &[]);
             self.insts.push(None.into());
+        }
+        Ok(())
+    }
+
+    /// Notes which values hold those that runs take out of the code before an instruction of the
+    /// version. Without the note, the builder would drop parameters that nothing else reads
+    /// (`a_row_keeps_the_values_that_a_frame_state_names`).
+    fn note_taken_out(&mut self, inst: Inst) -> Result<(), ContinuationError> {
+        if let Some(values) = self.region.taken_out(inst) {
+            let held: Vec<Value> =
+                values.into_iter().map(|value| self.read(value)).collect::<Result<_, _>>()?;
+            self.builder.frame_state(FrameState::of_values(0, inst.as_u32(), (0..).zip(held)));
         }
         Ok(())
     }
@@ -335,7 +351,7 @@ impl<'r> ContinuationEmitter<'r> {
     /// of creation, which is the layout order.
     fn finish(self) -> Continuation {
         let steps = self.computed.len() - self.plan.params.len();
-        let FinishedFunction { function, params: made, .. } =
+        let FinishedFunction { function, params: made, states, .. } =
             self.builder.finish().expect("every block of a version ends in a terminator");
         let entry = function.entry();
         // Steps are the first instructions of the entry block, and have one result each.
@@ -377,7 +393,11 @@ impl<'r> ContinuationEmitter<'r> {
         let provided: Vec<(Value, Value)> =
             self.provided.iter().map(|(of, place)| (*of, computed[*place])).collect();
         let start = provided.iter().map(|(of, value)| ((0, *of), *value)).collect();
-        let claim = draft.clone().claim(&function, &[self.target], start);
-        Continuation { function, origins, copied: Default::default(), claim, draft, provided }
+        // Without the states that the builder has repeated in front of jumps.
+        let mut taken_out = FrameStates::new();
+        states.noted().for_each(|(at, state)| taken_out.set(at, state.clone()));
+        let claim = draft.clone().claim(&function, &[self.target], start, &taken_out);
+        let copied = Default::default();
+        Continuation { function, origins, copied, claim, draft, provided, taken_out }
     }
 }

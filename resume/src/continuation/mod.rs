@@ -20,14 +20,14 @@ use crate::frames;
 use crate::instrument::Instrumented;
 use check::{CheckedEntry, ContinuationFault, LandedVersion};
 use ir::decided::Decided;
-use ir::{Function, Inst, Opcode, Point, Type, Value};
+use ir::{FrameState, FrameStates, Function, Inst, Opcode, Point, Type, Value};
 use region::{CopiedRegion, DecidedBranches};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use transition::VersionKey;
 use transition::copy::ContinuationClaim;
 use transition::frames::Frame;
-use transition::mapping::Entry;
+use transition::mapping::{Entry, Mapping};
 
 /// The code behind the landings of an entry. See the module documentation.
 #[derive(Clone, Debug)]
@@ -49,6 +49,10 @@ pub struct Continuation {
     /// For each value provided that the code reads, ascending: the value of the entry block that
     /// holds it when the run lands. Empty behind several landings.
     pub provided: Vec<(Value, Value)>,
+    /// By point of the function from which runs leave by a mapping of the version
+    /// ([`continuation_leaving`]): a state whose slots number the values that the entry there
+    /// requires, and have the values of the function that hold them.
+    pub taken_out: FrameStates,
 }
 
 impl Continuation {
@@ -182,9 +186,30 @@ pub fn continuation(
 ) -> Result<Continuation, ContinuationError> {
     require_between(source, versions, &entry)?;
     match versions {
-        [target] => rest_of(name, source, target, entry.entry()),
+        [target] => rest_of(name, source, target, entry.entry(), None),
         _ => frames::joined(name, source, versions, entry),
     }
+}
+
+/// As [`continuation`](fn@continuation) behind one landing, for runs that leave the code by entries
+/// of the mapping `out`, which leads from `target` elsewhere. At the copies of its source points,
+/// and at the start if the landing point is one, the function has the values that the entries
+/// require ([`Continuation::taken_out`]), though it may read them nowhere.
+///
+/// Cost and errors: as [`continuation`](fn@continuation).
+///
+/// # Errors
+/// [`ContinuationError::NotProvided`] also if the entry does not provide a value that `out`
+/// requires.
+pub fn continuation_leaving(
+    name: &str,
+    source: &Function,
+    target: &Function,
+    entry: CheckedEntry<'_>,
+    out: &Mapping,
+) -> Result<Continuation, ContinuationError> {
+    require_between(source, &[target], &entry)?;
+    rest_of(name, source, target, entry.entry(), Some(out))
 }
 
 /// As [`continuation`](fn@continuation), for an entry without a seal.
@@ -193,17 +218,19 @@ pub(crate) fn rest_of(
     source: &Function,
     target: &Function,
     entry: &Entry,
+    out: Option<&Mapping>,
 ) -> Result<Continuation, ContinuationError> {
     let plan = entry::PlannedEntry::new(source, target, entry)?;
     // The whole region first: deciding branches costs an analysis of the whole version, and most
     // entries provide all values that it needs.
-    let whole = made(name, &plan, None);
+    let whole = made(name, &plan, None, out);
     let has_points = || target.all_insts().any(|inst| target.inst(inst).opcode == Opcode::OsrExit);
     let made = match whole {
         Err(ContinuationError::NotProvided(_)) if !has_points() => made(
             name,
             &plan,
             Some(DecidedBranches { decided: &Decided::new(target), origins: None }),
+            out,
         ),
         whole => whole,
     }?;
@@ -271,11 +298,12 @@ pub fn continuation_with_points(
     // behind a point that always exits is unreachable. Constants would decide too much there for a
     // run that lands in it (`points_do_not_decide_branches`).
     let result = entry::PlannedEntry::new(source, &instrumented.function, &moved).and_then(
-        |plan| match made(name, &plan, None) {
+        |plan| match made(name, &plan, None, None) {
             Err(ContinuationError::NotProvided(_)) => made(
                 name,
                 &plan,
                 Some(DecidedBranches { decided: &Decided::new(version), origins: Some(origins) }),
+                None,
             ),
             whole => whole,
         },
@@ -300,13 +328,18 @@ fn made(
     name: &str,
     plan: &entry::PlannedEntry<'_>,
     taken: Option<DecidedBranches<'_>>,
+    out: Option<&Mapping>,
 ) -> Result<Continuation, ContinuationError> {
-    let mut region = CopiedRegion::new(plan.target, plan.entry, taken)?;
+    let mut region = CopiedRegion::new(plan.target, plan.entry, taken, out)?;
     let continuation = emit::emit(name, plan, &region)?;
-    let function = &continuation.function;
+    let Continuation { function, taken_out, .. } = &continuation;
+    let states = taken_out.iter().map(|(_, state)| state);
+    let named: BTreeSet<Value> = states.flat_map(FrameState::values).collect();
     // A parameter without users stays: the signature follows the entry.
-    let is_dead =
-        |copy: Value| function.users(copy).is_empty() && function.defining_inst(copy).is_some();
+    let is_dead = |copy: Value| {
+        let is_read = !function.users(copy).is_empty() || named.contains(&copy);
+        !is_read && function.defining_inst(copy).is_some()
+    };
     let dead: Vec<Value> = continuation
         .provided
         .iter()

@@ -6,8 +6,8 @@ use crate::copy::Origins;
 use cranelift_entity::EntityRef;
 use fixedbitset::FixedBitSet;
 use ir::decided::Decided;
-use ir::{Block, Edge, Function, Inst, Value, ValueDef};
-use transition::mapping::Entry;
+use ir::{Block, Edge, Function, Inst, Point, Value, ValueDef};
+use transition::mapping::{Entry, Mapping};
 
 /// The edges that runs take, as far as constants tell. The region ignores all others.
 #[derive(Clone, Copy)]
@@ -49,6 +49,8 @@ pub(super) struct CopiedRegion<'f> {
     needed: FixedBitSet,
     /// By value of the version: whether it is needed and the entry provides it.
     provided: FixedBitSet,
+    /// The mapping whose entries runs take out of the code, if any.
+    out: Option<&'f Mapping>,
 }
 
 impl<'f> CopiedRegion<'f> {
@@ -61,6 +63,7 @@ impl<'f> CopiedRegion<'f> {
         target: &'f Function,
         entry: &Entry,
         taken: Option<DecidedBranches<'f>>,
+        out: Option<&'f Mapping>,
     ) -> Result<CopiedRegion<'f>, ContinuationError> {
         let landing = entry.target.inst();
         let mut region = CopiedRegion {
@@ -72,6 +75,7 @@ impl<'f> CopiedRegion<'f> {
             taken,
             needed: FixedBitSet::with_capacity(target.value_bound()),
             provided: FixedBitSet::with_capacity(target.value_bound()),
+            out,
         };
         region.walk();
         region.find_needed(entry)?;
@@ -208,7 +212,11 @@ impl<'f> CopiedRegion<'f> {
                     work.extend(&self.target.inst(inst).args);
                 }
             }
+            for inst in self.insts(block) {
+                work.extend(self.taken_out(inst).into_iter().flatten());
+            }
         }
+        work.extend(self.taken_out(self.landing).into_iter().flatten());
         while let Some(value) = work.pop() {
             if self.needed.put(value.index()) {
                 continue;
@@ -238,6 +246,14 @@ impl<'f> CopiedRegion<'f> {
             }
         }
         Ok(())
+    }
+
+    /// The values that runs take out of the code before an instruction of the version. `None` if no
+    /// entry leaves there. Values that the version lacks are left out: mappings of any origin reach
+    /// this code.
+    pub(super) fn taken_out(&self, inst: Inst) -> Option<Vec<Value>> {
+        let entry = self.out?.entry(Point::before(inst))?;
+        Some(entry.requires.iter().filter(|v| self.target.has_value(**v)).copied().collect())
     }
 
     /// Whether a value is a parameter of the landing block.

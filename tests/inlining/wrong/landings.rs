@@ -181,6 +181,52 @@ fn right_passage() {
     assert_eq!(passes(PASSAGE, 0), None, "before the forgery");
 }
 
+/// One path alone defines `%b`. The value `%dead` is defined and never read.
+const ARMS: &str = "\
+func @f(%a: i32) -> i32 {
+entry:
+  %dead = sub.i32 %a, %a
+  br_if %a, one, two
+one:
+  %b = add.i32 %a, %a
+  jump two
+two:
+  %c = add.i32 %a, %a
+  return %c
+}
+";
+
+/// The entry of [`ARMS`] to itself in front of the branch, if a mapping out of the last block
+/// requires a value.
+fn stays(required: &str) -> Option<Entry> {
+    let module = parsed(ARMS);
+    let (_, f) = module.defined().next().expect("a function");
+    let (out, at) = (Point::before(nth(f, "two", 0)), Point::before(nth(f, "entry", 1)));
+    let mut armed = Mapping::new(f, f);
+    armed.insert(out, copies(out, value(f, required)));
+    let armed = Checked::unproved(armed);
+    let points = BTreeSet::from([at]);
+    check::stay(&module, f, &points).entry(at).expect("without the mapping");
+    check::stay_armed(&module, f, &points, &[&armed]).entry(at).cloned()
+}
+
+fn stays_without_definition() -> Option<String> {
+    match stays("b") {
+        Some(_) => None,
+        None => Some("no entry".to_owned()),
+    }
+}
+
+fn stays_without_armed_value() -> Option<String> {
+    let entry = stays("dead").expect("the value is defined");
+    (entry.assigns.len() == 2).then(|| "it provides both values".to_owned())
+}
+
+fn stays_with_unkept_value() -> Option<String> {
+    let entry = stays("dead").expect("the value is defined");
+    (entry.kept.len() + 1 == entry.assigns.len()).then(|| "it keeps the dead value".to_owned())
+}
+
 pub(super) fn all() -> Vec<Forgery> {
     let others = "the entry or a mapping is of other versions";
     let nowhere = "the second mapping has no entry";
@@ -205,6 +251,19 @@ pub(super) fn all() -> Vec<Forgery> {
             "another function",
             "the function is no version of the continuation",
             enters_other_family,
+        ),
+        forgery("StayUndefined", "a value of one arm", "no entry", stays_without_definition),
+        forgery(
+            "StayUnarmed",
+            "an entry without a dead value",
+            "it provides both values",
+            stays_without_armed_value,
+        ),
+        forgery(
+            "StayUnkept",
+            "a dead value that counts as live",
+            "it keeps the dead value",
+            stays_with_unkept_value,
         ),
         forgery("PassageElsewhere", "a landing behind the start", "it has another", || {
             right_passage();

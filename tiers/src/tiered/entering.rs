@@ -2,7 +2,7 @@
 
 use super::{Goal, Tiered};
 use crate::Observer;
-use crate::speculating::HandedStates;
+use crate::handing::HandedStates;
 use ir::{Module, Value};
 use jit::{Continuation, Tier};
 use std::sync::Arc;

@@ -32,8 +32,8 @@ impl<O: Observer> Tiered<O> {
         }
         let of = speculations.of_rows(tier, at.func, pipeline);
         let may_enter = self.room > 0 && self.table_use != TableUse::Nowhere;
-        let Some((assume, plan)) = of.filter(|_| may_enter) else { return Ok(None) };
-        let mut maker = RowMaker { assume, plan, observer };
+        let Some((assume, plan, ways)) = of.filter(|_| may_enter) else { return Ok(None) };
+        let mut maker = RowMaker { assume, plan, ways, observer };
         let before = tables.bytes;
         let entry = tables.enter_loop(tier, TableKey { func: at.func, at: at.at }, &mut maker);
         self.spend_on_rows(before);
@@ -69,8 +69,8 @@ impl<O: Observer> Tiered<O> {
         let landing = exit.and_then(|exit| exit.landed(at));
         let failed = landing.as_ref().map(ExitLanding::assumption);
         let of = speculations.of_rows(tier, func, pipeline);
-        let went_on = landing.zip(of).and_then(|(landing, (assume, plan))| {
-            tables.land(tier, at, landing, &mut RowMaker { assume, plan, observer })
+        let went_on = landing.zip(of).and_then(|(landing, (assume, plan, ways))| {
+            tables.land(tier, at, landing, &mut RowMaker { assume, plan, ways, observer })
         });
         self.spend_on_rows(before);
         let Some(RowTaken { onward, is_last }) = went_on else {

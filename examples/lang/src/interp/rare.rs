@@ -9,7 +9,7 @@ impl Activation<'_> {
             Op::Arith(arith, d, a, b) => {
                 let (a, b) = (self.r[a as usize], self.r[b as usize]);
                 self.saw::<P>(a, b);
-                if P && (!is_int(b) || b as i32 <= 0 || !is_int(a)) {
+                if P && is_int(a) && is_int(b) && b as i32 <= 0 {
                     self.saw_overflow::<P>();
                 }
                 let small = match is_int(a) && is_int(b) {

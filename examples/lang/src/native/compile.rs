@@ -1,5 +1,6 @@
 //! Native code of one function: its base, the optimized version, and the ways between them.
 
+use super::complete::Dispatch;
 use super::emit::UNTYPED;
 use super::lower::{self, Input, lower};
 use super::{GENERATIONS, Made, Native};
@@ -7,21 +8,91 @@ use crate::bytecode::Pc;
 use crate::heap::OPERANDS;
 use crate::interp::Machine;
 use osier::check::Checked;
-use osier::driver::{NoObserver, Recipe, Retry, StatePoints, Vigilance, derive_with_states};
+use osier::driver::{NoObserver, Recipe, Retry, StatePoints, Step, Vigilance, derive_with_states};
 use osier::interp::HostError;
 use osier::ir::{
     FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, InstSpec, Opcode, Point, Type,
     Value, ValueDef,
 };
 use osier::jit::{
-    Action, Callback, CallbackEnd, Condition, Continuation, Engine, HotLoop, PointSpec, RunError,
-    Tier, Tiering, Version,
+    Action, Callback, CallbackEnd, Condition, Continuation, Engine, FailedPoint, HotLoop,
+    PointSpec, RunError, Tier, Tiering, Version,
 };
+use osier::landing::LandingRow;
 use osier::osr::Level;
 use osier::passes::Pipeline;
+use osier::speculate::{Assumption, SpeculateError, Speculative};
+use osier::tiers::{self, AskedFunction, RowError, TableUse, Tiered};
 use osier::transition::mapping::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// By function: what the policy of a run with landing tables asks for ([`Tiered::asking`]).
+pub(super) type Asked = Arc<Mutex<BTreeMap<Func, AskedFunction>>>;
+
+/// The policy of a run with landing tables. A failed assumption about the kinds of operands leads
+/// to a row that assumes the other kinds, or to this interpreter.
+pub(super) fn with_tables(
+    asked: &Asked,
+    counts: &RowCounts,
+    places: TableUse,
+) -> Tiered<RowCounts> {
+    let asked = Arc::clone(asked);
+    let source =
+        move |func: Func| asked.lock().unwrap_or_else(PoisonError::into_inner).get(&func).cloned();
+    let policy = Tiered::new_observed(1, Pipeline::default(), counts.clone());
+    policy.asking(source).entering(places)
+}
+
+/// Counts rows of landing tables and exits that lead to rows, and collects what could not be made.
+#[derive(Clone, Default, Debug)]
+pub(super) struct RowCounts(Arc<([AtomicU32; 2], Mutex<Vec<String>>)>);
+
+impl RowCounts {
+    /// The rows, and the exits that lead to rows.
+    pub(super) fn get(&self) -> [u32; 2] {
+        std::array::from_fn(|at| self.0.0[at].load(Ordering::Relaxed))
+    }
+
+    /// The functions and rows that could not be made, each with the reason.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.0.1.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(&self, func: Func, what: &dyn std::fmt::Display) {
+        let mut refused = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.push(format!("{func}: {what}"));
+    }
+}
+
+impl tiers::Observer for RowCounts {
+    fn step(&mut self, _step: Option<Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn compiled(&mut self, _made: tiers::Compiled) {}
+
+    fn refused(&mut self, func: Func, error: &SpeculateError) {
+        self.note(func, error);
+    }
+
+    fn without_row(&mut self, func: Func, _at: Point, error: &RowError) {
+        self.note(func, error);
+    }
+
+    fn speculated(&mut self, func: Func, made: &Speculative) {
+        made.dropped.iter().for_each(|(_, why)| self.note(func, why));
+    }
+
+    fn row(&mut self, _func: Func, _at: Point, _made: &LandingRow) {
+        self.0.0[0].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn linked(&mut self, _exit: FailedPoint<'_>, _at: Point, _row: usize) {
+        self.0.0[1].fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// The code of a function of the language.
 #[derive(Debug)]
@@ -70,9 +141,9 @@ pub(super) struct Compiled {
     pub(super) func: Func,
     base: Arc<Function>,
     states: Arc<FrameStates>,
-    version: Arc<Version>,
-    /// From the base to the version.
-    forward: Checked<Mapping>,
+    /// The version, and the mapping from the base to it. `None` with landing tables: the policy
+    /// makes the versions.
+    code: Option<(Arc<Version>, Checked<Mapping>)>,
     /// By loop header: its point in the base.
     headers: BTreeMap<Pc, Point>,
 }
@@ -82,6 +153,11 @@ impl Compiled {
     pub(super) fn header(&self, pc: Pc) -> Option<(Point, &FrameState)> {
         let at = *self.headers.get(&pc)?;
         Some((at, self.states.get(at)?))
+    }
+
+    /// Whether the policy of landing tables makes the code.
+    pub(super) fn has_tables(&self) -> bool {
+        self.code.is_none()
     }
 
     /// Whether a value of the base is a constant, which an entry reads without the interpreter.
@@ -111,8 +187,9 @@ impl Loops {
     ) -> Option<Vec<Value>> {
         let mut loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let made = loops.entry((place.func, place.at)).or_insert_with(|| {
-            let entry = code.forward.checked_entry(place.at)?;
-            engine.continuation(&code.base, entry, &code.version).ok()
+            let (version, forward) = code.code.as_ref()?;
+            let entry = forward.checked_entry(place.at)?;
+            engine.continuation(&code.base, entry, version).ok()
         });
         made.as_ref().map(|made| made.requires().to_vec())
     }
@@ -127,6 +204,17 @@ impl Tiering for Loops {
         let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(loops.get(&(at.func, at.at)).cloned().flatten())
     }
+}
+
+/// Whether a frame state is that of a loop header.
+fn is_header(state: &FrameState) -> bool {
+    state.pc & lower::HEADER != 0
+}
+
+/// By loop header: its point in a base with these states.
+fn headers(states: &FrameStates) -> BTreeMap<Pc, Point> {
+    let headers = states.noted().filter(|(_, state)| is_header(state));
+    headers.map(|(at, state)| (state.pc & !lower::HEADER, at)).collect()
 }
 
 /// Ends the run with a failure.
@@ -160,6 +248,7 @@ impl Machine {
             funcs: &funcs,
             inside: &|shape| runtime.shapes().inside(shape),
             is_chaotic: native.tuning.chaos.is_some(),
+            is_complete: native.tuning.tables.is_some(),
         };
         let params = self.program.protos[number as usize].params;
         let mut callees = BTreeSet::new();
@@ -169,16 +258,25 @@ impl Machine {
                 callees = lowered.callees;
                 let (base, states) = (Arc::new(lowered.function), Arc::new(lowered.states));
                 back.supply(func, Arc::clone(&base)).map_err(|error| failed(&error))?;
+                let complete = native.tuning.tables.is_some().then(|| {
+                    native.leave_to_policy(back, func, &base, &states, &lowered.dispatches)
+                });
                 let compile = |native: &Native, back: &mut Callback<'_>, pipeline: &Pipeline| {
                     native.compile(back, func, Arc::clone(&base), Arc::clone(&states), pipeline)
                 };
                 let plain = Pipeline::of(Vec::new());
-                let optimized = match native.tuning.is_optimizing {
-                    true => compile(native, back, &Pipeline::default()),
-                    false => compile(native, back, &plain),
+                let optimized = match complete {
+                    Some(made) => made,
+                    None if native.tuning.is_optimizing => {
+                        compile(native, back, &Pipeline::default())
+                    }
+                    None => compile(native, back, &plain),
                 };
                 // A pass may take a value that an exit needs. Code without passes has all exits.
                 optimized.or_else(|what| {
+                    if native.tuning.tables.is_some() {
+                        return Err(what);
+                    }
                     native.counts.plain.push(format!("{}: {what}", base.name()));
                     compile(native, back, &plain)
                 })
@@ -218,12 +316,7 @@ impl Native {
     ) -> Made {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         // Optimize, then prove the entries: up at loop headers, and down at each trap that leaves.
-        let is_header = |state: &FrameState| state.pc & lower::HEADER != 0;
-        let headers: BTreeMap<Pc, Point> = states
-            .noted()
-            .filter(|(_, state)| is_header(state))
-            .map(|(at, state)| (state.pc & !lower::HEADER, at))
-            .collect();
+        let headers = headers(&states);
         let leaves = |(_, state): &(Point, &FrameState)| !is_header(state);
         let places = StatePoints {
             states: &states,
@@ -249,7 +342,30 @@ impl Native {
         let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&landed));
         let actions = points.iter().map(|_| hand()).collect();
         back.tier().install(&version, actions).map_err(|error| text(&error))?;
-        Ok(Compiled { func, base, states, version, forward, headers })
+        Ok(Compiled { func, base, states, code: Some((version, forward)), headers })
+    }
+
+    /// Tells the policy of landing tables what a complete base may assume: that operands which were
+    /// int32 and doubles are int32. Where that fails, a row assumes what has come instead.
+    fn leave_to_policy(
+        &self,
+        back: &mut Callback<'_>,
+        func: Func,
+        base: &Arc<Function>,
+        states: &Arc<FrameStates>,
+        dispatches: &[Dispatch],
+    ) -> Made {
+        let are_ints = |of: &Dispatch| Assumption::is(of.at, of.are_ints, 1);
+        let assume = dispatches.iter().map(are_ints).collect();
+        let asked = AskedFunction { assume, states: Some(Arc::clone(states)) };
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(func, asked);
+        back.demand(func).map_err(|_| "the policy has failed".to_owned())?;
+        if back.tier().installed(func).is_none() {
+            return Err("the policy has made no code".to_owned());
+        }
+        let headers = headers(states);
+        let (base, states) = (Arc::clone(base), Arc::clone(states));
+        Ok(Compiled { func, base, states, code: None, headers })
     }
 
     /// Makes a function run the code of a stub.

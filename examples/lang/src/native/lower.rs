@@ -8,6 +8,7 @@
 //! How registers are kept where paths join follows from a fixpoint: the function is built again
 //! until no path changes the state of a place ([`super::registers::join`]).
 
+use super::complete::Dispatch;
 use super::emit::Emit;
 use super::registers::{Known, Registers, Rep, State, has, join, leaders, live};
 use super::runtime::Imports;
@@ -16,8 +17,8 @@ use crate::heap::EXCEPTION;
 use crate::profile::ProtoProfile;
 use crate::value::{FALSE, NIL, Word, is_double, is_int, tag, tag_of};
 use osier::ir::{
-    Block, FrameState, FrameStates, Func, Function, Local, LocalContent, Opcode, Target, Type,
-    Value, Variable,
+    Block, FrameState, FrameStates, Func, Function, Local, LocalContent, Opcode, Point, Target,
+    Type, Value, Variable,
 };
 use osier::ir::{FinishedFunction, FunctionBuilder, Signature};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,10 @@ pub(super) struct Input<'a> {
     pub(super) inside: &'a dyn Fn(u32) -> u32,
     /// Whether guards fail at random.
     pub(super) is_chaotic: bool,
+    /// Whether the base is complete: where a guard fails, it calls the interpreter, and it tells
+    /// int32 from doubles where both were seen. So code can assume which of both comes
+    /// ([`Dispatch`]).
+    pub(super) is_complete: bool,
 }
 
 /// The base of a function.
@@ -61,6 +66,20 @@ pub(super) struct Lowered {
     pub(super) states: FrameStates,
     /// The functions of the program that it calls.
     pub(super) callees: BTreeSet<u32>,
+    pub(super) dispatches: Vec<Dispatch>,
+}
+
+/// By instruction of a function of the program: the live registers in front of it.
+pub(super) fn liveness(program: &Program, number: u32) -> Vec<Registers> {
+    let captured = |number: u32| {
+        let captures = &program.protos[number as usize].captures;
+        let local = |capture: &Capture| match capture {
+            Capture::Local(register) => Some(*register),
+            Capture::Up(_) => None,
+        };
+        captures.iter().filter_map(local).collect()
+    };
+    live(&program.protos[number as usize], captured)
 }
 
 /// The signature of a function with this many parameters: closure, depth, arguments.
@@ -73,24 +92,22 @@ pub(super) fn signature(params: u8) -> Signature {
 /// Lowers a function. `None` if it cannot be built.
 pub(super) fn lower(input: &Input<'_>) -> Option<Lowered> {
     let proto = &input.program.protos[input.number as usize];
-    let captured = |number: u32| {
-        let captures = &input.program.protos[number as usize].captures;
-        let local = |capture: &Capture| match capture {
-            Capture::Local(register) => Some(*register),
-            Capture::Up(_) => None,
-        };
-        captures.iter().filter_map(local).collect()
-    };
-    let (live, leaders) = (live(proto, captured), leaders(proto));
+    let (live, leaders) = (liveness(input.program, input.number), leaders(proto));
     let mut entries = BTreeMap::new();
     // Each turn moves some register up a lattice of height 3.
     for _ in 0..proto.code.len() * 3 + 8 {
         let mut lowerer = Lower::new(input, proto, &live, &leaders, &mut entries);
         lowerer.function();
         if !lowerer.is_changed {
-            let Lower { e, callees, .. } = lowerer;
-            let FinishedFunction { function, states, .. } = e.b.finish().ok()?;
-            return Some(Lowered { function, states, callees });
+            let Lower { e, callees, asked, .. } = lowerer;
+            let FinishedFunction { function, states, ids, .. } = e.b.finish().ok()?;
+            let dispatch = |asked: &Value| {
+                let are_ints = ids.value(*asked)?;
+                let block = function.value_block(are_ints);
+                Some(Dispatch { at: Point::before(function.terminator(block)), are_ints })
+            };
+            let dispatches = asked.iter().filter_map(dispatch).collect();
+            return Some(Lowered { function, states, callees, dispatches });
         }
     }
     None
@@ -124,6 +141,8 @@ pub(super) struct Lower<'a> {
     pub(super) callees: BTreeSet<u32>,
     /// The loop headers with a path from the start.
     pub(super) entered: BTreeSet<Pc>,
+    /// The conditions of dispatches.
+    pub(super) asked: Vec<Value>,
 }
 
 impl<'a> Lower<'a> {
@@ -159,6 +178,7 @@ impl<'a> Lower<'a> {
             exit: None,
             is_open: true,
             callees: BTreeSet::new(),
+            asked: Vec::new(),
             entered: BTreeSet::new(),
         }
     }
@@ -307,12 +327,22 @@ impl<'a> Lower<'a> {
         let Some(exit) = self.exit.take() else { return };
         let current = self.e.b.current().filter(|_| self.is_open);
         self.e.place(exit);
-        let state = self.frame_state(self.pc, self.pc);
-        self.e.b.frame_state(state);
-        self.e.trap();
+        if self.input.is_complete {
+            self.e.b.mark_cold(exit);
+            self.go_on();
+        } else {
+            self.note_state();
+            self.e.trap();
+        }
         if let Some(current) = current {
             self.e.b.switch_to(current);
         }
+    }
+
+    /// Notes the frame of the interpreter in front of the instruction.
+    pub(super) fn note_state(&mut self) {
+        let state = self.frame_state(self.pc, self.pc);
+        self.e.b.frame_state(state);
     }
 
     /// The kinds of the operands that the interpreter has seen.

@@ -11,6 +11,7 @@
 
 mod calls;
 mod compile;
+mod complete;
 mod emit;
 mod entrances;
 mod lower;
@@ -18,12 +19,12 @@ mod operations;
 mod registers;
 mod runtime;
 
-use crate::bytecode::Pc;
+use crate::bytecode::{Pc, Reg};
 use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, PAGES, THROWN, Thrown, header};
 use crate::interp::{Failed, Frame, Host, Machine, Uncaught};
 use crate::profile::kind_of;
 use crate::value::{NIL, Word, address, as_number, int, is_int, number, tag, tag_of};
-use compile::{Code, Compiled, Loops};
+use compile::{Asked, Code, Compiled, Loops, RowCounts};
 use osier::interp::{Limits, Options, Outcome, TraceLevel};
 use osier::ir::module::{FuncDecl, MemoryDecl, MemoryKind};
 use osier::ir::{Func, LocalContent, Memory, Module, Value};
@@ -31,6 +32,7 @@ use osier::jit::{
     Callback, CallbackEnd, Config, DeoptFrame, Embedder, Engine, HandedActivation, HandedContent,
     HotLoop, Nans, Slot, Vm,
 };
+use osier::tiers::TableUse;
 use runtime::{Imports, operands_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,11 +64,15 @@ pub struct Tuning {
     pub chaos: Option<u64>,
     /// Whether passes run.
     pub is_optimizing: bool,
+    /// Where both kinds of numbers were seen, code computes with doubles (`None`), or assumes the
+    /// kinds. Runs continue in rows of landing tables at these places.
+    pub tables: Option<TableUse>,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { calls: 500, turns: 3000, exits: 30, chaos: None, is_optimizing: true }
+        let (chaos, is_optimizing, tables) = (None, true, None);
+        Tuning { calls: 500, turns: 3000, exits: 30, chaos, is_optimizing, tables }
     }
 }
 
@@ -83,7 +89,9 @@ pub struct Counts {
     pub exits: u32,
     /// Loops entered in the middle.
     pub entered: u32,
-    /// The time that compiling took, in microseconds.
+    /// Rows of landing tables, and exits that lead to rows.
+    pub rows: [u32; 2],
+    /// The time that compiling took, in microseconds, without rows.
     pub micros: u64,
 }
 
@@ -96,6 +104,7 @@ impl Counts {
         self.exits += other.exits;
         self.entered += other.entered;
         self.micros += other.micros;
+        self.rows.iter_mut().zip(other.rows).for_each(|(sum, count)| *sum += count);
     }
 }
 
@@ -109,6 +118,7 @@ pub struct Native {
     /// By function of the language.
     codes: Vec<Code>,
     loops: Loops,
+    asked: Asked,
     counts: Counts,
 }
 
@@ -152,8 +162,13 @@ impl Machine {
         let version = engine.version(&module, imports.runtime, body, &[]);
         let version = version.map_err(|error| failed(&error))?;
         vm.install(&version, Vec::new()).map_err(|error| failed(&error))?;
-        let loops = Loops::default();
-        vm.set_tiering(Box::new(loops.clone()));
+        let (loops, asked, rows) = (Loops::default(), Asked::default(), RowCounts::default());
+        match tuning.tables {
+            Some(places) => {
+                vm.set_tiering(Box::new(compile::with_tables(&asked, &rows, places)));
+            }
+            None => vm.set_tiering(Box::new(loops.clone())),
+        }
         for profile in &mut self.profile {
             (profile.every, profile.left) = (tuning.turns, tuning.turns);
         }
@@ -164,10 +179,13 @@ impl Machine {
             imports,
             codes,
             loops,
+            asked,
             counts: Counts::default(),
         });
         let outcome = vm.run(imports.main, &[], self);
         let counts = self.native.take().map(|native| native.counts).unwrap_or_default();
+        let mut counts = Counts { rows: rows.get(), ..counts };
+        counts.refused.extend(rows.refused());
         let memory = vm.machine_mut().memories_mut().bytes_mut(heap_memory());
         let heap = Heap(memory.ok_or_else(|| failed(&"the machine tracks its memories"))?);
         match outcome {
@@ -283,7 +301,11 @@ impl Machine {
         let code = native.codes[frame.proto as usize].compiled()?;
         let (at, state) = code.header(frame.pc)?;
         let place = HotLoop { func: code.func, at };
-        let required = native.loops.required(&native.engine, code, place)?;
+        // The policy of landing tables asks for the values itself.
+        let required = match code.has_tables() {
+            true => Vec::new(),
+            false => native.loops.required(&native.engine, code, place)?,
+        };
         let registers = &self.stack[frame.base..];
         let mut host = Host::Native(back);
         let heap = host.heap();
@@ -388,6 +410,8 @@ impl Embedder for Machine {
             let collected =
                 self.collect(&mut Host::Native(back), &mut [], operands_of(args[0] as u32));
             collected.map(|()| NIL).map_err(thrown)
+        } else if func == native.imports.go_on {
+            self.go_on(back, args)
         } else {
             self.call_any(back, args)
         };
@@ -424,6 +448,25 @@ impl Machine {
             let guards = 1 + (*state >> 59) as u32;
             Host::Native(back).heap().set_u32(header::CHAOS, guards);
         }
+    }
+
+    /// Continues where a guard of a complete base has failed: closure, depth, function and program
+    /// counter, with the live registers in memory.
+    fn go_on(&mut self, back: &mut Callback<'_>, args: &[u64]) -> Result<Word, Failed> {
+        let (closure, depth, proto, pc) = (args[0], args[1] as u32, args[2] as u32, args[3] as Pc);
+        let live = lower::liveness(&self.program, proto)[pc as usize];
+        let mut host = Host::Native(&mut *back);
+        let heap = host.heap();
+        let is_live = |register: &u32| registers::has(&live, *register as Reg);
+        let word = |register: u32| (register as usize, heap.word(OPERANDS + register * 8));
+        let words: Vec<(usize, Word)> = (0..256).filter(is_live).map(word).collect();
+        if let Some(native) = &mut self.native {
+            native.counts.exits += 1;
+        }
+        self.set_chaos(back);
+        self.left(back, proto, 1)?;
+        let frame = Frame { proto, pc, base: 0, closure, depth, result: 0 };
+        self.activate(&mut Host::Native(back), frame, words)
     }
 
     /// Calls any function for native code: closure, depth and number of operands, in memory.

@@ -12,7 +12,7 @@ use osier::ir::{Block, Opcode, Type, Value};
 
 /// An operand of arithmetic.
 #[derive(Clone, Copy)]
-enum Operand {
+pub(super) enum Operand {
     Register(Reg, u16),
     Small(i32),
 }
@@ -85,7 +85,7 @@ impl Lower<'_> {
     }
 
     /// The kinds of numbers that an operand may be; 0 if it may be something else.
-    fn numeric(&self, operand: Operand) -> u16 {
+    pub(super) fn numeric(&self, operand: Operand) -> u16 {
         let Operand::Register(register, seen) = operand else { return kind::INT };
         match self.rep(register) {
             Rep::Int => kind::INT,
@@ -105,7 +105,7 @@ impl Lower<'_> {
         }
     }
 
-    fn as_double(&mut self, operand: Operand) -> Value {
+    pub(super) fn as_double(&mut self, operand: Operand) -> Value {
         match operand {
             Operand::Register(register, seen) => self.double(register, seen),
             Operand::Small(n) => self.e.double(n.into()),
@@ -202,6 +202,8 @@ impl Lower<'_> {
             let (x, y) = (self.as_int(a), self.as_int(b));
             let result = self.int_arith(arith, x, y);
             self.set_int(d, result);
+        } else if self.is_mixed(arith, a, b) {
+            self.dispatched(arith, d, a, b);
         } else if is_numeric && !on_bits {
             let (x, y) = (self.as_double(a), self.as_double(b));
             let result = self.double_arith(arith, x, y);
@@ -218,7 +220,7 @@ impl Lower<'_> {
         }
     }
 
-    fn int_arith(&mut self, arith: Arith, a: Value, b: Value) -> Value {
+    pub(super) fn int_arith(&mut self, arith: Arith, a: Value, b: Value) -> Value {
         let n = Type::I32;
         match arith {
             Arith::Add => self.add_int(Opcode::Add, Opcode::SaddOverflows, a, b),
@@ -257,7 +259,7 @@ impl Lower<'_> {
         }
     }
 
-    fn double_arith(&mut self, arith: Arith, a: Value, b: Value) -> Value {
+    pub(super) fn double_arith(&mut self, arith: Arith, a: Value, b: Value) -> Value {
         let f = Type::F64;
         match arith {
             Arith::Add => self.e.op(Opcode::Fadd, f, &[a, b]),

@@ -25,6 +25,8 @@ pub(super) struct Imports {
     pub(super) runtime: Func,
     /// `(closure, depth, count)`, with operands in memory. Calls the interpreter.
     pub(super) call: Func,
+    /// `(closure, depth, function, pc)`, with registers in memory. The interpreter continues there.
+    pub(super) go_on: Func,
     /// `()`: runs the outermost level. Calls the interpreter.
     pub(super) main: Func,
 }
@@ -101,6 +103,7 @@ pub(super) fn declare(module: &mut Module) -> Imports {
         collect: declare("collect", &[n], w, true),
         runtime: declare("runtime", &[n, r, r, r], r, false),
         call: declare("call", &[r, n, n], r, true),
+        go_on: declare("go_on", &[r, n, n, n], r, true),
         main: declare("main", &[], r, true),
     };
     module.define(imports.runtime, collecting(&imports));

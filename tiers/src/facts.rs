@@ -1,0 +1,56 @@
+//! What failed assumptions have shown.
+
+use derive::speculate::{Assumption, Expected};
+use ir::{Func, Function, Point, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// By function, place and value: the contents that the last failed assumption there has found.
+///
+/// Example: a loop has two branches on the kind of an element, and a list assumes both to be 1. In
+/// a phase of another kind, the first fails, and then the second. The row for the second must not
+/// assume again that the first is 1, or the run would go from row to row in each round
+/// (`a_row_assumes_what_other_places_have_shown_last`).
+#[derive(Debug, Default)]
+pub(super) struct LatestFacts(BTreeMap<(Func, Point, Value), u64>);
+
+impl LatestFacts {
+    /// Notes the contents of the value of an assumption that has failed.
+    pub(super) fn note(&mut self, func: Func, failed: &Assumption, bits: u64) {
+        self.0.insert((func, failed.at, failed.value), bits);
+    }
+
+    /// The assumption, or the assumption that its value keeps the contents that were found last.
+    pub(super) fn of(&self, func: Func, of: &Assumption) -> Assumption {
+        match self.0.get(&(func, of.at, of.value)) {
+            Some(bits) if !of.expected.holds(*bits) => {
+                Assumption { expected: Expected::Is(*bits), ..*of }
+            }
+            _ => *of,
+        }
+    }
+}
+
+/// A value, the results that instructions compute from it, and what it is computed from. Block
+/// parameters end both searches. Linear in the uses.
+pub(super) fn related(base: &Function, value: Value) -> BTreeSet<Value> {
+    let behind = |value: Value| -> Vec<Value> {
+        let users = base.users(value).iter();
+        users.flat_map(|user| &base.inst(*user).results).copied().collect()
+    };
+    let before = |value: Value| -> Vec<Value> {
+        let inst = base.defining_inst(value);
+        inst.into_iter().flat_map(|inst| base.inst(inst).args.iter()).copied().collect()
+    };
+    let mut all = reached(value, behind);
+    all.extend(reached(value, before));
+    all
+}
+
+/// A value, and all values to which steps lead from it.
+fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> {
+    let (mut all, mut open) = (BTreeSet::from([value]), vec![value]);
+    while let Some(next) = open.pop() {
+        open.extend(step(next).into_iter().filter(|value| all.insert(*value)));
+    }
+    all
+}
