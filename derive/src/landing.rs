@@ -91,6 +91,10 @@ pub struct LandingRow {
     pub back: Checked<Mapping>,
     /// By instruction of the row: the instruction of the base that it is a copy of.
     pub copied: BTreeMap<Inst, Inst>,
+    /// Instructions of the row, each with the instruction of the base that it is a copy of. A run
+    /// of the row executes them in the order in which the base, from the landing on, executes these
+    /// originals. Judges align runs by them.
+    pub events: BTreeMap<Inst, Inst>,
 }
 
 /// An assumption of a row.
@@ -270,7 +274,7 @@ impl LandingCode {
         attempt: RowAttempt,
         made: &[LandingAssumption],
     ) -> LandingRow {
-        let RowAttempt { speculative, function, enter, back, .. } = attempt;
+        let RowAttempt { speculative, function, enter, back, without_exit: _ } = attempt;
         // Several assumptions of a list may have one place.
         let placed = |here: Assumption| made.iter().filter(move |placed| placed.here == here);
         let exit = |exit: &Exit| {
@@ -282,7 +286,15 @@ impl LandingCode {
         let kept: BTreeSet<Assumption> = here.flat_map(placed).map(|placed| placed.of).collect();
         let left_out = assume.iter().copied().filter(|of| !kept.contains(of)).collect();
         let copied = self.code.copied.iter().map(|(inst, (_, of))| (*inst, *of)).collect();
-        LandingRow { function, exits, left_out, enter, back, copied }
+        let events = self.events(&speculative.events);
+        LandingRow { function, exits, left_out, enter, back, copied, events }
+    }
+
+    /// Those of the anchors that a row shares with the code which stand for all visits of an
+    /// instruction of the base: the row has each of its copies.
+    fn events(&self, shared: &BTreeSet<Inst>) -> BTreeMap<Inst, Inst> {
+        let whole = self.copies.iter().filter(|(_, all)| all.iter().all(|i| shared.contains(i)));
+        whole.flat_map(|(of, all)| all.iter().map(|copy| (*copy, *of))).collect()
     }
 }
 

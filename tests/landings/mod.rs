@@ -2,6 +2,7 @@
 //! of a run, and left where assumptions fail.
 
 mod directed;
+mod known;
 mod native;
 mod random;
 mod support;

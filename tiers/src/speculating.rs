@@ -1,6 +1,7 @@
 //! Speculation in a tiering policy: versions that assume, and their replacements when assumptions
 //! fail.
 
+use super::contexts::calls_in_context;
 use super::tables::{LandingExit, is_out_of_memory};
 use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{
@@ -67,6 +68,8 @@ pub(super) struct Speculations {
     /// The functions whose assumptions were chosen.
     asked: BTreeSet<Func>,
     versions: BTreeMap<Func, SpeculativeVersion>,
+    /// Whether calls with constant arguments may lead to rows.
+    pub(super) dispatches: bool,
 }
 
 impl Speculations {
@@ -172,6 +175,11 @@ impl Speculations {
         Some((assume, Plan { pins, work, ..Plan::new(&[], pipeline) }))
     }
 
+    /// Whether a function leaves to the embedder's interpreter where an assumption fails.
+    pub(super) fn hands(&self, func: Func) -> bool {
+        self.states.contains_key(&func)
+    }
+
     /// The exit of the version that calls of a function run, which a run takes.
     pub(super) fn exit(&self, at: FailedPoint<'_>) -> Option<LandingExit<'_>> {
         let one = self.versions.get(&at.version.func())?;
@@ -233,7 +241,11 @@ impl Speculations {
         }
         let optimized = tree.function(made.optimized);
         let states = self.states.contains_key(&func).then_some(&self.states);
-        let version = match install(tier, func, optimized, &made, states, observer) {
+        let calls = match self.dispatches {
+            true => calls_in_context(&module, optimized),
+            false => BTreeSet::new(),
+        };
+        let version = match install(tier, func, optimized, &made, states, calls, observer) {
             // The run goes on without it (`without_room_for_rows_the_interpreter_goes_on`).
             Err(error) if is_out_of_memory(&error) => {
                 self.assume.remove(&func);
@@ -344,6 +356,7 @@ fn install(
     function: &Function,
     made: &Speculative,
     states: Option<&HandedStates>,
+    calls: BTreeSet<Inst>,
     observer: &mut impl Observer,
 ) -> Result<Arc<Version>, RunError> {
     let exits: BTreeMap<_, _> =
@@ -355,6 +368,7 @@ fn install(
     observer.begin();
     let module = Arc::clone(tier.module());
     let spec = VersionSpec::leaving(function, |inst| to(inst).map(|mapping| &***mapping));
+    let spec = spec.map(|spec| spec.dispatching(calls));
     let version = spec.and_then(|spec| tier.engine().version(&module, func, function, spec));
     let version = version.map_err(RunError::Compile)?;
     let (instructions, bytes) = (function.inst_count(), version.code_size());

@@ -85,19 +85,39 @@ impl Observer for Log {
     }
 
     fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {
-        self.made().assumptions.linked(exit.version.func(), at, row);
+        let now = self.started.elapsed().as_secs_f64();
+        let mut made = self.made();
+        let told = made.assumptions.linked(&self.module, exit, (at, row), now);
+        made.tiers.tell(&self.module, now, ("links", exit.version.func()), told);
+    }
+
+    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
+        self.made().assumptions.in_context(&self.module, func, facts);
+    }
+
+    fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {
+        self.made().assumptions.out_of_context(&self.module, func, facts);
     }
 
     fn failed(&mut self, at: FailedPoint<'_>) {
-        self.made().assumptions.failed(&self.module, at);
+        let now = self.started.elapsed().as_secs_f64();
+        let mut made = self.made();
+        let told = made.assumptions.failed(&self.module, at, now);
+        // A storm has few lines.
+        let told = told.filter(|_| at.count.is_power_of_two());
+        made.tiers.tell(&self.module, now, ("fails", at.version.func()), told);
     }
 
     fn abandoned(&mut self, func: Func, assumption: &Assumption) {
-        self.made().assumptions.abandoned(&self.module, func, assumption);
+        let now = self.started.elapsed().as_secs_f64();
+        let mut made = self.made();
+        let told = made.assumptions.abandoned(&self.module, func, assumption);
+        made.tiers.tell(&self.module, now, ("gives up", func), Some(told));
     }
 
     fn compiled(&mut self, made: Compiled) {
         let begun = self.begun.take().unwrap_or(self.started);
+        self.made().assumptions.compiled(made.version, made.bytes);
         let kind = match made.kind {
             CompiledKind::Version => "version",
             CompiledKind::Continuation => "continuation",
@@ -201,9 +221,11 @@ fn run(
         }
         stats.tiering = Some(figures);
     }
-    stats.transitions = Some(transitions(module, &mut vm));
-    stats.speculation =
-        args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
+    let all = transitions(module, &mut vm);
+    let exits = all.iter().filter(|made| made.from == "native").map(|made| made.count).sum();
+    stats.transitions = Some(all);
+    let seconds = stats.seconds.execute;
+    stats.speculation = args.speculate.as_ref().map(|_| made.assumptions.finish(exits, seconds));
     tools.finish()?;
     Ok(Executed { ended: outcome.map_err(CommandFailure::of_run), profile })
 }
