@@ -15,3 +15,4 @@ pub mod driver;
 pub mod inlining;
 pub mod landing;
 pub mod speculate;
+pub mod tables;

@@ -102,7 +102,7 @@ fn tables(case: &Case, figures: &mut TableFigures) -> Result<Vec<MadeTable>, Str
 fn landings(base: &Function, assume: &[Assumption], prng: &mut Prng) -> BTreeSet<Point> {
     let places: Vec<Point> = assume.iter().map(|of| of.at).collect();
     let starts: Vec<Inst> = base.blocks().map(|block| base.first_inst(block)).collect();
-    let one = |prng: &mut Prng| match prng.chance(60) {
+    let one = |prng: &mut Prng| match prng.chance(75) {
         true => prng.pick(&places),
         false => Point::before(prng.pick(&starts)),
     };

@@ -8,7 +8,9 @@ use osier::check::{KnownCall, known_call};
 use osier::jit::{Action, Config, Engine, LinkError, Version, VersionSpec, Vm};
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
-use osier::tiers::{CONTEXT_ROWS, Compiled, ContextUse, Observer, Tiered};
+use osier::tiers::{
+    CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer, Tiered,
+};
 use passes::parse;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -127,6 +129,22 @@ fn a_function_with_many_contexts_lets_rows_go() {
     let text = text.replace("head(%next, %c)", "head(%next, %s11)");
     let (made, gone) = contexts(&parsed(&text), ContextUse::On);
     assert!(made.len() > CONTEXT_ROWS && gone == made.len() - CONTEXT_ROWS, "{made:?} {gone}");
+}
+
+/// Each row of `@f` calls it with the next constant.
+#[test]
+fn a_function_that_counts_in_its_argument_has_few_rows() {
+    let text = CALLS.replace("  return %k\n", "  %k1 = add.i32 %k, %one\n  %forty = const.i32 99\n  %end = ult.i32 %k, %forty\n  br_if %end, again, stop\nagain:\n  %r = call @f(%x, %k1)\n  return %r\nstop:\n  return %k\n");
+    let text = text.replace("%two = const.i32 2\n  jump head", "%two = const.i32 3\n  jump head");
+    let (made, gone) = contexts(&parsed(&text), ContextUse::On);
+    assert!(made.len() > CONTEXT_ROWS && made.len() <= CONTEXT_TRIES, "{made:?} {gone}");
+}
+
+#[test]
+fn a_long_function_has_no_context_rows() {
+    let filler: String = (0..CONTEXT_SIZE).map(|k| format!("  %z{k} = add.i32 %x, %k\n")).collect();
+    let text = CALLS.replace("last:\n", &format!("last:\n{filler}"));
+    assert_eq!(contexts(&parsed(&text), ContextUse::On), (Vec::new(), 0));
 }
 
 /// A caller, a row without its test, and the proof that the first call may enter it.

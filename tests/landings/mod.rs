@@ -3,6 +3,7 @@
 
 mod directed;
 mod known;
+mod misuse;
 mod native;
 mod random;
 mod support;

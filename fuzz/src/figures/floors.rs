@@ -26,8 +26,8 @@ impl Figures {
         if *tables > 0 {
             let a_table = |part: u64| share(part, *tables);
             floor("entries into rows of a table", a_table(runs.entered), 2.0);
-            floor("rows of a table refused, since a fact does not hold", a_table(runs.lies), 0.2);
-            floor("exits of a table to other rows", a_table(runs.to_rows), 0.2);
+            floor("rows of a table refused, since a fact does not hold", a_table(runs.lies), 0.1);
+            floor("exits of a table to other rows", a_table(runs.to_rows), 0.05);
             floor("states of a table compared", a_table(runs.states), 50.0);
             floor("states of a table at failing assumptions", a_table(runs.failing), 0.5);
         }

@@ -10,7 +10,7 @@ use ir::Point;
 use transition::mapping::Mapping;
 
 /// The share of entries, in percent, that take any row, though its facts may not hold.
-const ANY: u32 = 15;
+const ANY: u32 = 25;
 
 /// The share of exits at failing assumptions, in percent, that lead to a row if one holds.
 const ONWARD: u32 = 80;
