@@ -164,10 +164,12 @@ pub struct RunSpeculation {
     pub contexts: Vec<RunContext>,
     /// The bytes of machine code of versions and rows that assume.
     pub bytes: u64,
-    /// The exits that runs took at assumptions, those that lead to rows included.
+    /// The exits at failing assumptions that led to an interpreter.
     pub exits: u64,
-    /// The mean number of these exits in a second of the run.
+    /// The mean number of these in a second of the run: a storm has many.
     pub exits_per_second: u64,
+    /// The exits at failing assumptions that led to rows.
+    pub exits_to_rows: u64,
 }
 
 /// A row of a function for calls with constant arguments.

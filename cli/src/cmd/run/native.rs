@@ -112,7 +112,7 @@ impl Observer for Log {
         let now = self.started.elapsed().as_secs_f64();
         let mut made = self.made();
         let told = made.assumptions.abandoned(&self.module, func, assumption);
-        made.tiers.tell(&self.module, now, ("gives up", func), Some(told));
+        made.tiers.tell(&self.module, now, ("omits", func), Some(told));
     }
 
     fn compiled(&mut self, made: Compiled) {
@@ -222,10 +222,15 @@ fn run(
         stats.tiering = Some(figures);
     }
     let all = transitions(module, &mut vm);
-    let exits = all.iter().filter(|made| made.from == "native").map(|made| made.count).sum();
+    let exits = |is_to_row: bool| -> u64 {
+        let taken = all.iter().filter(|made| made.from == "native");
+        let taken = taken.filter(|made| (made.to == "native") == is_to_row);
+        taken.map(|made| made.count).sum()
+    };
+    let (out, to_rows, seconds) = (exits(false), exits(true), stats.seconds.execute);
     stats.transitions = Some(all);
-    let seconds = stats.seconds.execute;
-    stats.speculation = args.speculate.as_ref().map(|_| made.assumptions.finish(exits, seconds));
+    let record = &mut made.assumptions;
+    stats.speculation = args.speculate.as_ref().map(|_| record.finish(out, to_rows, seconds));
     tools.finish()?;
     Ok(Executed { ended: outcome.map_err(CommandFailure::of_run), profile })
 }

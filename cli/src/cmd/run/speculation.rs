@@ -126,7 +126,7 @@ impl AssumptionRecord {
         let assumption = self.assumption(at)?;
         let failing = self.failing(module, at.version.func(), &assumption);
         failing.failures += 1;
-        Some(format!("{}, {} times", failing.assumption, failing.failures))
+        Some(format!("{}, failure {}", failing.assumption, failing.failures))
     }
 
     /// The assumption of an exit.
@@ -156,12 +156,13 @@ impl AssumptionRecord {
         self.figures.contexts.iter_mut().filter(is_it).for_each(|one| one.is_gone = true);
     }
 
-    /// The figures of the run, which took so many exits in so many seconds.
-    pub(super) fn finish(&mut self, exits: u64, seconds: f64) -> RunSpeculation {
+    /// The figures of the run, which took so many exits to an interpreter and to rows in so many
+    /// seconds.
+    pub(super) fn finish(&mut self, exits: u64, to_rows: u64, seconds: f64) -> RunSpeculation {
         let made: BTreeSet<VersionKey> = self.made.keys().map(|(key, _)| *key).collect();
         let bytes = self.bytes.iter().filter(|(key, _)| made.contains(*key));
         self.figures.bytes = bytes.map(|(_, bytes)| bytes).sum();
-        self.figures.exits = exits;
+        (self.figures.exits, self.figures.exits_to_rows) = (exits, to_rows);
         self.figures.exits_per_second =
             if seconds > 0.0 { (exits as f64 / seconds) as u64 } else { 0 };
         std::mem::take(&mut self.figures)
