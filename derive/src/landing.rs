@@ -290,8 +290,8 @@ impl LandingCode {
         LandingRow { function, exits, left_out, enter, back, copied, events }
     }
 
-    /// Those of the anchors that a row shares with the code which stand for all visits of an
-    /// instruction of the base: the row has each of its copies.
+    /// Maps anchors that a row shares with the code to instructions of the base. An instruction of
+    /// which the row lacks a copy is left out: the row has not all of its visits.
     fn events(&self, shared: &BTreeSet<Inst>) -> BTreeMap<Inst, Inst> {
         let whole = self.copies.iter().filter(|(_, all)| all.iter().all(|i| shared.contains(i)));
         whole.flat_map(|(of, all)| all.iter().map(|copy| (*copy, *of))).collect()

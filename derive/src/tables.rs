@@ -41,9 +41,9 @@ pub enum TableError {
     NoSuchGlobal(Global),
     /// The row is entered from another version, or at another point, than the table's.
     OtherVersion,
-    /// The last row assumes something, or there is none.
+    /// The table has no row, or its last row makes an assumption.
     LastAssumes,
-    /// A row behind the one that assumes nothing would never run.
+    /// No run comes to a row behind a row without assumptions.
     AfterLast,
     /// With the row, the machine code of the table would have so many bytes, more than it may have.
     TooManyBytes {

@@ -69,10 +69,11 @@ impl<'p> VersionSpec<'p> {
         VersionSpec { is_rest: true, ..self }
     }
 
-    /// The same, with a cell for each of these direct calls, so that it may lead to a version of its
-    /// callee that only this call may enter ([`crate::Tier::link_call`]). Until then, it leads to
-    /// the code that other calls run. The machine counts such calls ([`crate::Tier::calls`]), which
-    /// costs an addition each. Calls in blocks marked cold have no cell.
+    /// The same, with a cell for each of these direct calls, so that it may lead to a version of
+    /// its callee that only this call may enter ([`crate::Tier::link_call`]). Until then, it leads
+    /// to the code that other calls run. The code counts such calls
+    /// ([`crate::Version::call_counts`]), at the cost of an addition each. Calls in blocks marked
+    /// cold have no cell.
     #[must_use]
     pub fn dispatching(self, calls: BTreeSet<Inst>) -> VersionSpec<'p> {
         VersionSpec { calls, ..self }

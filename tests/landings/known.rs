@@ -78,8 +78,8 @@ impl Observer for ContextWatch {
     fn compiled(&mut self, _made: Compiled) {}
 }
 
-/// Runs `@main` in a tiered machine, and compares each end with that of the interpreter. Returns
-/// the contexts of rows, and how many have gone.
+/// Runs `@main` in a tiered machine and in the interpreter, which end alike. Returns the contexts
+/// of rows, and how many have gone.
 fn contexts(module: &Module, contexts: ContextUse) -> (Vec<Vec<Expected>>, usize) {
     let main = module.func_named("main").expect("it has a main");
     let engine = Engine::new(Config::default()).expect("the tests run where native code does");
@@ -113,7 +113,7 @@ fn contexts_that_are_nearly_alike_share_a_row() {
     assert_eq!(made, [vec![Expected::Is(1)]]);
 }
 
-/// More contexts than rows: the rows whose calls were executed least go, and all calls go on.
+/// A function has more contexts than rows: rows with few calls go, and the program ends as before.
 #[test]
 fn a_function_with_many_contexts_lets_rows_go() {
     let calls = (0..12).map(|k| {

@@ -43,8 +43,8 @@ pub const CONTEXT_TRIES: usize = 32;
 /// The most instructions of a function that gets context rows.
 pub const CONTEXT_SIZE: usize = 1000;
 
-/// The least worth of a fact: an instruction that becomes constant counts 1, a branch and a division
-/// by a constant 4.
+/// The least worth of a fact: an instruction that becomes constant counts 1, a branch and a
+/// division by a constant 4.
 pub const MIN_WORTH: usize = 4;
 
 /// A row is kept if it has at most this share, in percent, of the instructions of the version that
@@ -69,6 +69,13 @@ pub enum ContextUse {
 
 /// The facts of a context: arguments by their index, and their bits.
 type ContextFacts = Vec<(usize, u64)>;
+
+/// The calls that a row is for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct ContextKey {
+    func: Func,
+    facts: ContextFacts,
+}
 
 /// A row for calls with these facts.
 struct ContextRow {
@@ -101,7 +108,7 @@ pub(super) struct ContextRows {
     /// The versions whose calls were linked, by address.
     linked: BTreeMap<usize, Arc<Version>>,
     /// `None` for a context whose row was not worth its code, or has gone.
-    rows: BTreeMap<(Func, ContextFacts), Option<ContextRow>>,
+    rows: BTreeMap<ContextKey, Option<ContextRow>>,
     /// The bytes of machine code of all rows.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -135,9 +142,9 @@ pub(super) fn calls_in_context(module: &Module, function: &Function) -> BTreeSet
     calls.filter(|inst| facts_of(module, function, *inst).is_some()).collect()
 }
 
-/// The callee of a call, and the facts about its arguments that count. `None` without such a fact,
+/// The callee of a call, with the facts about its arguments that count. `None` without such a fact,
 /// and for a callee that gets no rows.
-fn facts_of(module: &Module, caller: &Function, call: Inst) -> Option<(Func, ContextFacts)> {
+fn facts_of(module: &Module, caller: &Function, call: Inst) -> Option<ContextKey> {
     let data = caller.inst(call);
     let Imm::Func(func) = data.imm else { return None };
     let base = module.body(func).filter(|base| base.inst_count() <= CONTEXT_SIZE)?;
@@ -148,7 +155,7 @@ fn facts_of(module: &Module, caller: &Function, call: Inst) -> Option<(Func, Con
         counts.then_some((index, bits))
     });
     let facts: ContextFacts = known.collect();
-    (!facts.is_empty()).then_some((func, facts))
+    (!facts.is_empty()).then_some(ContextKey { func, facts })
 }
 
 /// What becomes constant with a value: an instruction counts 1, a branch and a division by it 4.
@@ -203,15 +210,12 @@ impl ContextRows {
             self.linked.insert(address, Arc::clone(&version));
             let module = Arc::clone(tier.module());
             for (call, _) in version.calls().to_vec() {
-                let Some((func, facts)) = facts_of(&module, version.function(), call) else {
-                    continue;
-                };
-                let key = (func, facts);
-                if !self.rows.contains_key(&key) && self.tried(func) < CONTEXT_TRIES {
+                let Some(key) = facts_of(&module, version.function(), call) else { continue };
+                if !self.rows.contains_key(&key) && self.tried(key.func) < CONTEXT_TRIES {
                     let row = self.make(tier, &module, &key, maker);
                     open.extend(row.iter().map(|row| Arc::clone(&row.version)));
                     self.rows.insert(key.clone(), row);
-                    self.keep_within(tier, func, maker.observer);
+                    self.keep_within(tier, key.func, maker.observer);
                 }
                 self.lead(tier, &version, call, &key);
             }
@@ -220,19 +224,19 @@ impl ContextRows {
 
     /// The contexts of a function for which a row was made, or found not to be worth its code.
     fn tried(&self, func: Func) -> usize {
-        self.rows.range((func, ContextFacts::new())..).take_while(|(key, _)| key.0 == func).count()
+        self.of(func).count()
+    }
+
+    /// The contexts of a function.
+    fn of(&self, func: Func) -> impl Iterator<Item = (&ContextKey, &Option<ContextRow>)> {
+        let first = ContextKey { func, facts: ContextFacts::new() };
+        self.rows.range(first..).take_while(move |(key, _)| key.func == func)
     }
 
     /// Lets a call lead to a row, if there is one.
-    fn lead(
-        &mut self,
-        tier: &mut Tier<'_>,
-        version: &Arc<Version>,
-        call: Inst,
-        key: &(Func, ContextFacts),
-    ) {
+    fn lead(&mut self, tier: &mut Tier<'_>, version: &Arc<Version>, call: Inst, key: &ContextKey) {
         let Some(Some(row)) = self.rows.get_mut(key) else { return };
-        let tests = tests(&row.made, &key.1);
+        let tests = tests(&row.made, &key.facts);
         let proved = check::known_call(version.function(), call, row.version.function(), &tests);
         // The facts are the constants of this call, so the checker refuses none.
         let Ok(proved) = proved else { return };
@@ -246,7 +250,7 @@ impl ContextRows {
         &mut self,
         tier: &mut Tier<'_>,
         module: &Arc<Module>,
-        (func, facts): &(Func, ContextFacts),
+        ContextKey { func, facts }: &ContextKey,
         maker: &mut ContextMaker<'_, O>,
     ) -> Option<ContextRow> {
         let base = module.body(*func)?;
@@ -303,10 +307,8 @@ impl ContextRows {
     /// were executed least.
     fn keep_within<O: Observer>(&mut self, tier: &mut Tier<'_>, func: Func, observer: &mut O) {
         loop {
-            let of =
-                self.rows.range((func, ContextFacts::new())..).take_while(|(key, _)| key.0 == func);
-            let kept: Vec<(&(Func, ContextFacts), &ContextRow)> =
-                of.filter_map(|(key, row)| Some((key, row.as_ref()?))).collect();
+            let kept: Vec<(&ContextKey, &ContextRow)> =
+                self.of(func).filter_map(|(key, row)| Some((key, row.as_ref()?))).collect();
             let bytes: usize = kept.iter().map(|(_, row)| row.version.code_size()).sum();
             if bytes <= CONTEXT_BYTES && kept.len() <= CONTEXT_ROWS {
                 return;
@@ -317,14 +319,14 @@ impl ContextRows {
             let Some(key) = least.map(|(key, _)| (*key).clone()) else { return };
             let module = Arc::clone(tier.module());
             if let Some(base) = module.body(func) {
-                observer.out_of_context(func, &assumptions(base, &key.1));
+                observer.out_of_context(func, &assumptions(base, &key.facts));
             }
             self.let_go(tier, &key);
         }
     }
 
     /// Lets a row go: its calls lead to the version that other calls run.
-    fn let_go(&mut self, tier: &mut Tier<'_>, key: &(Func, ContextFacts)) {
+    fn let_go(&mut self, tier: &mut Tier<'_>, key: &ContextKey) {
         let Some(row) = self.rows.get_mut(key).and_then(Option::take) else { return };
         self.bytes = self.bytes.saturating_sub(row.version.code_size());
         tier.release(&row.version);
@@ -339,7 +341,7 @@ impl ContextRows {
         Some(LandingExit::of_version(back, exit.assumption?))
     }
 
-    fn row(&self, at: FailedPoint<'_>) -> Option<(&(Func, ContextFacts), &ContextRow)> {
+    fn row(&self, at: FailedPoint<'_>) -> Option<(&ContextKey, &ContextRow)> {
         let all = self.rows.iter().filter_map(|(key, row)| Some((key, row.as_ref()?)));
         all.into_iter().find(|(_, row)| Arc::ptr_eq(&row.version, at.version))
     }

@@ -32,8 +32,8 @@ figures! {
         /// - `states`: the number of transitions out of rows whose states were compared,
         /// - `holding`, `failing`: the number of these at assumptions,
         /// - `compared`: the number of values compared,
-        /// - `not_aligned`: the number of visits of landings whose states were not compared, because
-        ///   a loop of the row has no event of the base, and
+        /// - `not_aligned`: the number of visits of landings whose states were not compared,
+        ///   because a loop of the row has no event of the base, and
         /// - `transitions`: the number of all transitions.
         #[serde(flatten, serialize_with = "keys::tables")]
         pub runs: TableRunReport,

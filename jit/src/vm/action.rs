@@ -44,9 +44,9 @@ pub enum LinkError {
     /// The machine has not adopted the version.
     NotAdopted,
     /// The version stands for a landing point alone, or for the code behind one, or leaves
-    /// assumptions untested, so calls may not run it ([`VersionSpec::untested`](crate::VersionSpec::untested),
-    /// [`Engine::probe`](crate::Engine::probe),
-    /// [`VersionSpec::behind_landing`](crate::VersionSpec::behind_landing)).
+    /// assumptions untested, so calls may not run it ([`Engine::probe`](crate::Engine::probe),
+    /// [`VersionSpec::behind_landing`](crate::VersionSpec::behind_landing),
+    /// [`VersionSpec::untested`](crate::VersionSpec::untested)).
     NotCallable,
     /// The code of the version calls a function for this import at its address
     /// ([`crate::VersionSpec::calling`]), but the machine has not bound this function, or it
@@ -145,9 +145,9 @@ impl fmt::Display for LinkError {
             LinkError::NotBound(func) => {
                 write!(f, "the version calls a function for {func} that is not bound here")
             }
-            LinkError::NotCallable => {
-                f.write_str("the version begins at a landing point or assumes untested, and any call cannot run it")
-            }
+            LinkError::NotCallable => f.write_str(
+                "the version begins at a landing point or assumes untested: no call runs it",
+            ),
             LinkError::NoSuchCall(inst) => write!(f, "the version has no cell for a call {inst}"),
             LinkError::OtherCall(inst) => {
                 write!(f, "the call {inst} is not proved to make true what the version assumes")

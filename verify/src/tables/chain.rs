@@ -1,6 +1,6 @@
 //! Chains: a run goes into rows and out of them, and ends like the base.
 
-use super::{TableDifference, TableInput, TableJudge};
+use super::{RowPlace, TableDifference, TableInput, TableJudge};
 use crate::end::{EffectScope, RunEnd, is_exhausted};
 use crate::prng::Prng;
 use crate::waiting::Waiting;
@@ -126,8 +126,7 @@ impl TableJudge<'_> {
         Ok(())
     }
 
-    /// A run has entered a row whose facts do not hold: it must fail at a test of one of them, and
-    /// have no effect before.
+    /// Demands that a row whose facts do not hold fails at a test of a fact, before any effect.
     fn require_refusal<H: Host>(
         &mut self,
         chain: &mut TableChain<H>,
@@ -139,7 +138,7 @@ impl TableJudge<'_> {
         };
         let before = state(&chain.machine);
         let stop = chain.machine.run(&mut chain.host, &mut NoObserver);
-        let (table, row) = self.plans[plan].at;
+        let RowPlace { table, row } = self.plans[plan].at;
         let facts = &self.tables[table].rows[row].facts;
         let at = chain.machine.view().map(|view| (view.inst(), self.plan_at(&view)));
         let is_test = matches!((&stop, at), (Run::Failed { .. }, Some((inst, Some(of))))
@@ -162,7 +161,7 @@ impl TableJudge<'_> {
         let point = Point::before(view.inst());
         let without_exit = TableDifference::WithoutExit { point };
         let plan = self.plan_at(&view).ok_or(without_exit.clone())?;
-        let (table, row) = self.plans[plan].at;
+        let RowPlace { table, row } = self.plans[plan].at;
         let entry = self.plans[plan].entries[point.inst().as_u32() as usize];
         let entry = entry.ok_or(without_exit)?;
         let func = self.tables[table].func;
@@ -213,7 +212,7 @@ impl TableJudge<'_> {
         plan: usize,
         point: Point,
     ) -> Result<(), Stopped> {
-        let (table, row) = self.plans[plan].at;
+        let RowPlace { table, row } = self.plans[plan].at;
         let table = &self.tables[table];
         let base = chain.machine.current(table.func).expect("the function has a body");
         fire(&mut chain.machine, base, table.rows[row].back, point)

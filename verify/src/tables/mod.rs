@@ -12,8 +12,8 @@
 //!   that fail.
 //! - *Chains* ([`chain`]). A run enters rows, at random among those whose facts hold, leaves them
 //!   at random points and where assumptions fail, goes from an exit to another row, and ends like
-//!   the base. Now and then, it enters a row whose facts do not hold. Such a row must be left at
-//!   the test of one of these facts, before any effect.
+//!   the base. Some entries lead to rows whose facts do not hold. Such a row must fail at the test
+//!   of a fact, before any effect.
 //!
 //! The judge trusts the interpreter and the events. It proves nothing about inputs that it does not
 //! run.
@@ -121,11 +121,18 @@ struct TableInput<'i> {
     visits: u64,
 }
 
+/// The index of a table, and of a row there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct RowPlace {
+    table: usize,
+    row: usize,
+}
+
 /// What the judge knows of a row by itself.
 #[derive(Debug)]
 struct RowPlan<'a> {
     /// The index of its table, and its index there.
-    at: (usize, usize),
+    at: RowPlace,
     id: VersionId,
     /// By instruction of the row: the entry back from the point before it.
     entries: Vec<Option<&'a Entry>>,
@@ -181,7 +188,7 @@ impl<'a> TableJudge<'a> {
                 watched.extend(row.events.values().copied());
                 watched.extend(row.back.entries().map(|(_, entry)| entry.target.inst()));
                 machine.mark(id, row.back.entries().map(|(point, _)| point.inst()));
-                plans.push(RowPlan::new(table, row, (number, index), id));
+                plans.push(RowPlan::new(table, row, RowPlace { table: number, row: index }, id));
             }
         }
         let (mut pristine, mut watched) = (machine.clone(), machine);
@@ -192,7 +199,7 @@ impl<'a> TableJudge<'a> {
             watched.mark(base, more.into_iter().chain([*inst]));
         }
         for plan in &plans {
-            let (table, row) = plan.at;
+            let RowPlace { table, row } = plan.at;
             watched.mark(plan.id, tables[table].rows[row].events.keys().copied());
         }
         let of_version = plans.iter().enumerate().map(|(plan, of)| (of.id.as_u32(), plan));
@@ -256,7 +263,7 @@ impl<'a> TableJudge<'a> {
 
     /// The plan of a row.
     fn plan_of(&self, table: usize, row: usize) -> usize {
-        let at = self.plans.iter().position(|plan| plan.at == (table, row));
+        let at = self.plans.iter().position(|plan| plan.at == RowPlace { table, row });
         at.expect("every row has a plan")
     }
 
@@ -266,7 +273,7 @@ impl<'a> TableJudge<'a> {
             return;
         }
         let place = at.map(|plan| {
-            let (table, row) = self.plans[plan].at;
+            let RowPlace { table, row } = self.plans[plan].at;
             let PointTable { func, base, at, .. } = &self.tables[table];
             (format!("{func} @{}", base.name()), *at, row)
         });
@@ -279,7 +286,7 @@ impl<'a> RowPlan<'a> {
     fn new(
         table: &PointTable<'a>,
         row: &JudgedRow<'a>,
-        at: (usize, usize),
+        at: RowPlace,
         id: VersionId,
     ) -> RowPlan<'a> {
         let mut entries = vec![None; row.version.inst_bound()];

@@ -141,7 +141,7 @@ pub struct TableRunReport {
     pub runs: u64,
     /// Runs that a trap of the program ended.
     pub trapped: u64,
-    /// Runs and chains that a limit ended, so that their ends were not compared.
+    /// Runs and chains that a limit ended. The judge compares no such ends.
     pub exhausted: u64,
     /// Runs that visit no landing.
     pub without_landings: u64,
@@ -177,7 +177,7 @@ pub struct TableRunReport {
 }
 
 impl TableRunReport {
-    /// The transitions: those that chains made, and those whose states were compared.
+    /// The number of transitions in chains and of compared states.
     pub fn transitions(&self) -> u64 {
         let chains = self.entered + self.lies + self.to_rows + self.failed + self.left;
         chains + self.compared_visits + self.states

@@ -1,6 +1,6 @@
 //! States: a row and the base run side by side from a landing on.
 
-use super::{RowPlan, TableDifference, TableInput, TableJudge, started};
+use super::{RowPlace, RowPlan, TableDifference, TableInput, TableJudge, started};
 use crate::end::is_exhausted;
 use crate::prng::Prng;
 use crate::waiting::Waiting;
@@ -205,7 +205,7 @@ impl TableJudge<'_> {
         host: &H,
         plan: usize,
     ) -> Option<TableDifference> {
-        let (table, row) = self.plans[plan].at;
+        let RowPlace { table, row } = self.plans[plan].at;
         if !self.plans[plan].is_aligned {
             self.report.not_aligned += 1;
             return None;

@@ -52,6 +52,10 @@ impl Log {
 }
 
 impl Log {
+    fn name(&self, func: Func) -> &str {
+        &self.module.funcs[func].name
+    }
+
     /// Notes the steps of tiering with their times.
     fn listener(&self) -> TierListener {
         let log = self.clone();
@@ -87,8 +91,8 @@ impl Observer for Log {
     fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {
         let now = self.started.elapsed().as_secs_f64();
         let mut made = self.made();
-        let told = made.assumptions.linked(&self.module, exit, (at, row), now);
-        made.tiers.tell(&self.module, now, ("links", exit.version.func()), told);
+        let told = made.assumptions.linked(&self.module, exit, at, row, now);
+        made.tiers.tell("links", self.name(exit.version.func()), now, told);
     }
 
     fn in_context(&mut self, func: Func, facts: &[Assumption]) {
@@ -105,14 +109,14 @@ impl Observer for Log {
         let told = made.assumptions.failed(&self.module, at, now);
         // A storm has few lines.
         let told = told.filter(|_| at.count.is_power_of_two());
-        made.tiers.tell(&self.module, now, ("fails", at.version.func()), told);
+        made.tiers.tell("fails", self.name(at.version.func()), now, told);
     }
 
     fn abandoned(&mut self, func: Func, assumption: &Assumption) {
         let now = self.started.elapsed().as_secs_f64();
         let mut made = self.made();
         let told = made.assumptions.abandoned(&self.module, func, assumption);
-        made.tiers.tell(&self.module, now, ("omits", func), Some(told));
+        made.tiers.tell("omits", self.name(func), now, Some(told));
     }
 
     fn compiled(&mut self, made: Compiled) {

@@ -100,10 +100,11 @@ impl AssumptionRecord {
         &mut self,
         module: &Module,
         exit: FailedPoint<'_>,
-        to: (Point, usize),
+        at: Point,
+        row: usize,
         now: f64,
     ) -> Option<String> {
-        let (func, (at, row)) = (exit.version.func(), to);
+        let func = exit.version.func();
         let table = self.tables.get(&(func, at)).map(|index| &mut self.figures.tables[*index])?;
         let place = table.at.clone();
         table.rows.get_mut(row)?.exits += 1;

@@ -52,14 +52,8 @@ impl TierRecord {
     }
 
     /// Notes a step about an assumption of a function.
-    pub(super) fn tell(
-        &mut self,
-        module: &Module,
-        now: f64,
-        (step, func): (&str, ir::Func),
-        what: Option<String>,
-    ) {
-        let name = shortened(&module.funcs[func].name);
+    pub(super) fn tell(&mut self, step: &str, function: &str, now: f64, what: Option<String>) {
+        let name = shortened(function);
         self.told.extend(what.map(|what| (now, format!("{step:<7} {name:<NAME$} {what}"))));
     }
 
