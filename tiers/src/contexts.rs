@@ -20,7 +20,7 @@
 //! Specialization*, OOPSLA 2020), there with a search at each call.
 
 use super::speculating::{Speculations, is_testable};
-use super::tables::{LandingExit, is_out_of_memory};
+use super::tables::{LandingExit, RowError, is_out_of_memory};
 use super::{Compiled, CompiledKind, Observer};
 use derive::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use ir::eval::{is_evaluated, is_nan};
@@ -195,12 +195,15 @@ fn is_division(opcode: Opcode) -> bool {
 impl ContextRows {
     /// Lets the calls of an adopted version lead to rows, once, and makes the rows. Then does the
     /// same for the calls of these rows. Cost: as [`speculate`] for each new row.
+    ///
+    /// # Errors
+    /// If a call cannot be linked. A bug of ours.
     pub(super) fn link<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
         version: &Arc<Version>,
         maker: &mut ContextMaker<'_, O>,
-    ) {
+    ) -> Result<(), RunError> {
         let mut open = vec![Arc::clone(version)];
         while let Some(version) = open.pop() {
             let address = Arc::as_ptr(&version).addr();
@@ -215,11 +218,12 @@ impl ContextRows {
                     let row = self.make(tier, &module, &key, maker);
                     open.extend(row.iter().map(|row| Arc::clone(&row.version)));
                     self.rows.insert(key.clone(), row);
-                    self.keep_within(tier, key.func, maker.observer);
+                    self.keep_within(tier, key.func, maker.observer)?;
                 }
-                self.lead(tier, &version, call, &key);
+                self.lead(tier, &version, call, &key)?;
             }
         }
+        Ok(())
     }
 
     /// The contexts of a function for which a row was made, or found not to be worth its code.
@@ -234,15 +238,22 @@ impl ContextRows {
     }
 
     /// Lets a call lead to a row, if there is one.
-    fn lead(&mut self, tier: &mut Tier<'_>, version: &Arc<Version>, call: Inst, key: &ContextKey) {
-        let Some(Some(row)) = self.rows.get_mut(key) else { return };
+    fn lead(
+        &mut self,
+        tier: &mut Tier<'_>,
+        version: &Arc<Version>,
+        call: Inst,
+        key: &ContextKey,
+    ) -> Result<(), RunError> {
+        let Some(Some(row)) = self.rows.get_mut(key) else { return Ok(()) };
         let tests = tests(&row.made, &key.facts);
         let proved = check::known_call(version.function(), call, row.version.function(), &tests);
-        // The facts are the constants of this call, so the checker refuses none.
-        let Ok(proved) = proved else { return };
-        if tier.link_call(version, &proved, &row.version).is_ok() {
-            row.callers.push(RowCaller { version: Arc::clone(version), call });
-        }
+        // The facts are the constants of this call, so the checker refuses none. A refused call
+        // would run the installed version.
+        let Ok(proved) = proved else { return Ok(()) };
+        tier.link_call(version, &proved, &row.version).map_err(RunError::Link)?;
+        row.callers.push(RowCaller { version: Arc::clone(version), call });
+        Ok(())
     }
 
     /// Makes the row of a context and adopts it. `None` if it is not worth its code.
@@ -269,7 +280,13 @@ impl ContextRows {
             plan = of_rows;
         }
         let plan = Plan { assume: &assume, ..plan };
-        let made = speculate(module, &mut tree, VersionTree::BASE, &plan).ok()?;
+        let made = match speculate(module, &mut tree, VersionTree::BASE, &plan) {
+            Ok(made) => made,
+            Err(error) => {
+                maker.observer.refused(*func, &error);
+                return None;
+            }
+        };
         let optimized = tree.function(made.optimized);
         let others = tier.installed(*func).map(|version| version.function().inst_count());
         // A division by a constant is as long, and faster.
@@ -298,6 +315,8 @@ impl ContextRows {
             }
             Err(error) => {
                 self.is_out_of_memory |= is_out_of_memory(&error);
+                let at = Point::before(base.first_inst(base.entry()));
+                maker.observer.without_row(*func, at, &RowError::Code(error));
                 None
             }
         }
@@ -305,31 +324,43 @@ impl ContextRows {
 
     /// Lets rows of a function go until the rest keeps to the limits: the row first whose calls
     /// were executed least.
-    fn keep_within<O: Observer>(&mut self, tier: &mut Tier<'_>, func: Func, observer: &mut O) {
+    fn keep_within<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        func: Func,
+        observer: &mut O,
+    ) -> Result<(), RunError> {
         loop {
             let kept: Vec<(&ContextKey, &ContextRow)> =
                 self.of(func).filter_map(|(key, row)| Some((key, row.as_ref()?))).collect();
             let bytes: usize = kept.iter().map(|(_, row)| row.version.code_size()).sum();
             if bytes <= CONTEXT_BYTES && kept.len() <= CONTEXT_ROWS {
-                return;
+                return Ok(());
             }
             // The newest row has no calls yet, and no hits.
             let old = kept.iter().filter(|(_, row)| !row.callers.is_empty());
             let least = old.min_by_key(|(_, row)| row.hits()).or(kept.first());
-            let Some(key) = least.map(|(key, _)| (*key).clone()) else { return };
+            let Some(key) = least.map(|(key, _)| (*key).clone()) else { return Ok(()) };
             let module = Arc::clone(tier.module());
             if let Some(base) = module.body(func) {
                 observer.out_of_context(func, &assumptions(base, &key.facts));
             }
-            self.let_go(tier, &key);
+            self.let_go(tier, &key)?;
         }
     }
 
     /// Lets a row go: its calls lead to the version that other calls run.
-    fn let_go(&mut self, tier: &mut Tier<'_>, key: &ContextKey) {
-        let Some(row) = self.rows.get_mut(key).and_then(Option::take) else { return };
+    ///
+    /// # Errors
+    /// If a call cannot lead back. A bug of ours.
+    fn let_go(&mut self, tier: &mut Tier<'_>, key: &ContextKey) -> Result<(), RunError> {
+        let Some(row) = self.rows.get_mut(key).and_then(Option::take) else { return Ok(()) };
         self.bytes = self.bytes.saturating_sub(row.version.code_size());
-        tier.release(&row.version);
+        // A frame may be in the row, and leave it by a point. Released, it would end the run.
+        for RowCaller { version, call } in &row.callers {
+            tier.unlink_call(version, *call).map_err(RunError::Link)?;
+        }
+        Ok(())
     }
 
     /// The exit of a row that a run takes. `None` if the version is no row.
@@ -347,9 +378,17 @@ impl ContextRows {
     }
 
     /// Lets the row of a failed assumption go, if the version is a row.
-    pub(super) fn give_up(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) {
-        if let Some(key) = self.row(at).map(|(key, _)| key.clone()) {
-            self.let_go(tier, &key);
+    ///
+    /// # Errors
+    /// If a call cannot lead back. A bug of ours.
+    pub(super) fn give_up(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: FailedPoint<'_>,
+    ) -> Result<(), RunError> {
+        match self.row(at).map(|(key, _)| key.clone()) {
+            Some(key) => self.let_go(tier, &key),
+            None => Ok(()),
         }
     }
 }

@@ -554,7 +554,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         self.tell(TierEvent::Paused);
         let made = self.on_call(tier, func);
-        self.link_contexts(tier, func);
+        self.link_contexts(tier, func)?;
         self.tell(TierEvent::Resumed);
         made
     }
@@ -566,7 +566,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         self.tell(TierEvent::Paused);
         let made = self.in_loop(tier, at);
-        self.link_contexts(tier, at.func);
+        self.link_contexts(tier, at.func)?;
         self.tell(TierEvent::Resumed);
         made
     }
@@ -574,16 +574,16 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Onward, RunError> {
         self.observer.failed(at);
         if let Some(onward) = self.land(tier, at)? {
-            self.link_contexts(tier, at.version.func());
+            self.link_contexts(tier, at.version.func())?;
             return Ok(onward);
         }
         self.give_up_row(tier, at)?;
-        self.give_up_context(tier, at);
+        self.give_up_context(tier, at)?;
         let Tiered { speculations, pipeline, observer, .. } = self;
         if speculations.failed(tier, at, pipeline, observer)? {
             self.want(tier, Goal::Version(at.version.func()))?;
         }
-        self.link_contexts(tier, at.version.func());
+        self.link_contexts(tier, at.version.func())?;
         Ok(Onward::Linked)
     }
 }
