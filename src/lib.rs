@@ -111,7 +111,7 @@
 
 pub use certify;
 pub use check;
-pub use derive::{driver, inlining, landing, speculate};
+pub use derive::{driver, inlining, landing, speculate, tables};
 pub use exchange;
 pub use interp;
 pub use ir;

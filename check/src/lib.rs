@@ -58,8 +58,9 @@ pub use accept::compose_without;
 pub use accept::unproved::UnprovedAnchor;
 pub use accept::{
     Checked, CheckedComposition, CheckedEntry, ContinuationFault, CopiedFrames, Copies, CopyError,
-    FrameLanding, FrameRefusal, LandedVersion, LivePoints, Relation, RestFault, RestOf, Unproved,
-    WithoutPoints, compose, continuation, copy, enter_continuation, enter_copy, leave_continuation,
-    leave_copy, passage, places_in_target, stay, stay_armed,
+    FrameLanding, FrameRefusal, KnownCall, KnownCallFault, LandedVersion, LivePoints, Relation,
+    RestFault, RestOf, Unproved, WithoutPoints, compose, continuation, copy, enter_continuation,
+    enter_copy, known_call, leave_continuation, leave_copy, passage, places_in_target, stay,
+    stay_armed,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

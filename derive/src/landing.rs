@@ -101,6 +101,10 @@ pub struct LandingRow {
     pub hand: Option<Checked<Mapping>>,
     /// By instruction of the row: the instruction of the base that it is a copy of.
     pub copied: BTreeMap<Inst, Inst>,
+    /// Instructions of the row, each with the instruction of the base that it is a copy of. A run
+    /// of the row executes them in the order in which the base, from the landing on, executes these
+    /// originals. Judges align runs by them.
+    pub events: BTreeMap<Inst, Inst>,
 }
 
 /// An assumption of a row.
@@ -329,7 +333,15 @@ impl LandingCode {
         let kept: BTreeSet<Assumption> = here.flat_map(placed).map(|placed| placed.of).collect();
         let left_out = assume.iter().copied().filter(|of| !kept.contains(of)).collect();
         let copied = self.code.copied.iter().map(|(inst, (_, of))| (*inst, *of)).collect();
-        LandingRow { function, exits, left_out, enter, back, hand, copied }
+        let events = self.events(&speculative.events);
+        LandingRow { function, exits, left_out, enter, back, hand, copied, events }
+    }
+
+    /// Maps anchors that a row shares with the code to instructions of the base. An instruction of
+    /// which the row lacks a copy is left out: the row has not all of its visits.
+    fn events(&self, shared: &BTreeSet<Inst>) -> BTreeMap<Inst, Inst> {
+        let whole = self.copies.iter().filter(|(_, all)| all.iter().all(|i| shared.contains(i)));
+        whole.flat_map(|(of, all)| all.iter().map(|copy| (*copy, *of))).collect()
     }
 }
 

@@ -16,3 +16,4 @@ mod handover;
 pub mod inlining;
 pub mod landing;
 pub mod speculate;
+pub mod tables;

@@ -34,6 +34,7 @@ mod states;
 mod stress;
 mod stressed;
 mod suggested;
+mod tables;
 pub mod targets;
 mod test_text;
 mod text;
@@ -46,7 +47,7 @@ pub use campaign::{
 pub use case::{Case, World};
 pub use figures::{
     AddUp, CertificateFigures, CompositionFigures, Figures, InlinedFigures, NativeFigures,
-    PassFigures, SpeculationFigures, StressFigures,
+    PassFigures, SpeculationFigures, StressFigures, TableFigures,
 };
 pub use guilty::{GuiltyRewrite, guilty};
 pub use inlining::pair as inlined_pair;

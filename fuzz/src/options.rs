@@ -64,6 +64,8 @@ pub struct CampaignOptions {
     /// Whether the speculation oracle compares states at assumptions alone. Chains then have no way
     /// into a version that assumes.
     pub only_exits: bool,
+    /// Whether the speculation oracle judges landing tables alone.
+    pub only_tables: bool,
     /// Whether programs have references, which a collector moves at each call of the host.
     pub stress_gc: bool,
     /// Whether programs have host memories.
@@ -94,6 +96,7 @@ impl Default for CampaignOptions {
             inlining: true,
             only_inlining: false,
             only_exits: false,
+            only_tables: false,
             stress_gc: false,
             host_memory: false,
             declared_calls: false,
@@ -273,6 +276,9 @@ impl fmt::Display for CampaignOptions {
         }
         if self.only_exits {
             f.write_str(" --only-exits")?;
+        }
+        if self.only_tables {
+            f.write_str(" --only-tables")?;
         }
         if self.stress_gc {
             f.write_str(" --stress-gc")?;

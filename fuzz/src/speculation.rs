@@ -10,13 +10,14 @@
 //! version of the first. The state oracle compares every entry between any two of base and
 //! optimized versions. So it compares every exit at every visit of its assumption, holding and
 //! failing. Chains of random transitions leave where assumptions fail, and must end like runs of
-//! the base.
+//! the base. The same runs go through landing tables ([`tables`]).
 
 use super::case::Case;
 use super::figures::SpeculationFigures;
 use super::oracle::{FuzzFinding, FuzzOracle};
 use super::states::{none_of, oracle_of, run_chains};
 use super::suggested::chosen;
+use super::tables;
 use check::compose;
 use ir::cfg::Cfg;
 use ir::dom::DomTree;
@@ -61,6 +62,16 @@ pub(super) const TO_BASE: [usize; 2] = [0, 2];
 /// # Errors
 /// A transition to a wrong state, or a run with transitions whose end differs from the base's.
 pub(super) fn run(case: &Case, figures: &mut SpeculationFigures) -> Result<(), Vec<FuzzFinding>> {
+    if !case.options.only_tables {
+        judge_versions(case, figures)?;
+    }
+    match case.options.only_exits {
+        true => Ok(()),
+        false => tables::run(case, &mut figures.tables),
+    }
+}
+
+fn judge_versions(case: &Case, figures: &mut SpeculationFigures) -> Result<(), Vec<FuzzFinding>> {
     let all = versions(case, figures)?;
     if all.is_empty() {
         return Ok(());

@@ -2,11 +2,12 @@
 
 use super::figures::{
     CertificateFigures, CompositionFigures, Figures, InlinedFigures, NativeFigures,
-    SpeculationFigures, StressFigures,
+    SpeculationFigures, StressFigures, TableFigures,
 };
 use super::oracle::FuzzOracle;
 use std::fmt::Write;
 use verify::state_oracle::FrameChains;
+use verify::tables::TableRunReport;
 
 /// The figures of one source of programs, under a title. The text depends on neither times nor the
 /// number of threads.
@@ -143,9 +144,16 @@ fn inlining(line: &mut dyn FnMut(&str, String), figures: &Figures) {
 /// Adds the lines about speculative versions, if there are any.
 fn speculation(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     let all = &figures.speculation;
-    if all.wanted == 0 {
-        return;
+    if all.wanted > 0 {
+        assumed(line, all);
     }
+    if all.tables.tables > 0 {
+        tables(line, &all.tables);
+    }
+}
+
+/// Adds the lines about assumptions and their exits.
+fn assumed(line: &mut dyn FnMut(&str, String), all: &SpeculationFigures) {
     line("  assumed", {
         let share = percent(all.failing, all.made);
         let SpeculationFigures { wanted, made, settled, dropped, .. } = all;
@@ -156,6 +164,18 @@ fn speculation(line: &mut dyn FnMut(&str, String), figures: &Figures) {
     let (holding, failing) = all.exits();
     let transitions = all.state.total().transitions;
     line("  exits", format!("{holding} holding, {failing} failing, of {transitions} transitions"));
+}
+
+/// Adds the lines about landing tables.
+fn tables(line: &mut dyn FnMut(&str, String), all: &TableFigures) {
+    let TableFigures { tables, rows, exits, facts, runs, .. } = all;
+    line("  tables", format!("{tables}, {rows} rows, {exits} exits, {facts} facts at starts"));
+    line("", {
+        let TableRunReport { entered, lies, to_rows, failed, left, .. } = runs;
+        format!("{entered} in, {lies} refused, {to_rows} on to rows, {failed} failed, {left} out")
+    });
+    let TableRunReport { states, holding, failing, .. } = runs;
+    line("", format!("{states} states compared, {holding} holding, {failing} failing"));
 }
 
 /// Adds the lines about native code. Times are omitted.

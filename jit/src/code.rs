@@ -5,6 +5,7 @@
 //! has installed it, and a run that may have a frame in it each hold a count.
 
 use crate::arena::{CodeArena, CodeSpace};
+use crate::calls::ContextCode;
 use crate::counters::NativeCounts;
 use crate::direct::BoundFunctions;
 use crate::error::CompileError;
@@ -129,6 +130,7 @@ pub struct MachineCode {
     _cold: LazyStubs,
     /// The functions that the code calls without a shim. Keeps their data.
     pub(crate) bound: BoundFunctions,
+    _contexts: ContextCode,
 }
 
 /// The stubs of functions without code, by signature.
@@ -194,6 +196,8 @@ pub(crate) struct About {
     pub(crate) cold: LazyStubs,
     /// The functions that the code calls without a shim.
     pub(crate) bound: BoundFunctions,
+    /// The cells of calls, whose addresses are part of the code.
+    pub(crate) contexts: ContextCode,
 }
 
 impl MachineCode {
@@ -263,6 +267,7 @@ impl MachineCode {
             lazy: about.lazy,
             _cold: about.cold,
             bound: about.bound,
+            _contexts: about.contexts,
         };
         let (name, kind) = &about.piece;
         code.announce(name, *kind);

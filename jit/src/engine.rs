@@ -1,6 +1,7 @@
 //! Compiles a version of a function to native code, for one configuration.
 
 use crate::abi;
+use crate::calls::ContextCode;
 use crate::code::{About, CodeBudget, LazyStubs, MachineCode};
 use crate::config::{Config, Effort, Nans};
 use crate::counters::NativeCounts;
@@ -70,6 +71,8 @@ pub(crate) struct Request<'a> {
     pub(crate) sites: Option<Arc<InlinedSites>>,
     /// The functions that the code calls without a shim.
     pub(crate) bound: BoundFunctions,
+    /// The calls with cells, and the assumptions without tests, of the version.
+    pub(crate) contexts: ContextCode,
 }
 
 impl Engine {
@@ -199,6 +202,8 @@ impl Engine {
         let cold = self.cold_stubs(module, function)?;
         let cells_of = &*cells;
         let bound = request.bound.clone();
+        let contexts = request.contexts.clone();
+        let origins_of = origins.clone();
         let unit = Unit {
             module,
             function,
@@ -209,6 +214,8 @@ impl Engine {
             checks_stack,
             cold: &cold,
             bound: &bound.0,
+            contexts: &contexts,
+            origins: origins_of.as_deref(),
         };
         let mut compilation = Compilation::new();
         let target = self.inner.isa.frontend_config();
@@ -240,6 +247,7 @@ impl Engine {
                 lazy,
                 cold,
                 bound,
+                contexts: contexts.clone(),
             },
         )
     }
@@ -288,6 +296,8 @@ impl Engine {
             checks_stack: !is_short_leaf(function),
             cold: &cold,
             bound: &BTreeMap::new(),
+            contexts: &ContextCode::default(),
+            origins: None,
         };
         lower(
             unit,
@@ -376,6 +386,7 @@ impl Engine {
             lazy: LazyStubs::default(),
             cold: LazyStubs::default(),
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
         };
         MachineCode::compile(&self.inner.isa, &self.inner.budget, &mut compilation, about)
     }

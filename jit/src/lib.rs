@@ -33,6 +33,7 @@
 
 mod abi;
 mod arena;
+mod calls;
 mod code;
 mod config;
 mod context;

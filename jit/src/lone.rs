@@ -1,6 +1,7 @@
 //! Continuations into versions that are not compiled as a whole: only the code behind the landing
 //! point exists.
 
+use crate::calls::ContextCode;
 use crate::code::MachineCode;
 use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
@@ -62,6 +63,7 @@ impl Engine {
             origins,
             sites: sites.clone(),
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let instructions = function.inst_count();
@@ -93,6 +95,7 @@ impl Engine {
             counters: None,
             sites,
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
             inserted: InsertedPoints::Nowhere,
             stubs: None,
             machine: Mutex::default(),

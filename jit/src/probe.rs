@@ -1,6 +1,7 @@
 //! Probes: transitions that stop at their landing point and hand over their values. Tests of
 //! transitions use them.
 
+use crate::calls::ContextCode;
 use crate::code::MachineCode;
 use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
@@ -66,6 +67,7 @@ impl Engine {
             origins: Some(origins),
             sites: None,
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let point = PointSpec {
@@ -110,6 +112,7 @@ impl Engine {
             counters: None,
             sites: None,
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
             inserted: InsertedPoints::Nowhere,
             stubs,
             machine: Mutex::default(),

@@ -1,5 +1,6 @@
 //! Continuations that contain one loop: a run that leaves the loop goes back to the base.
 
+use crate::calls::ContextCode;
 use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
@@ -99,6 +100,7 @@ impl Engine {
             origins: Some(origins),
             sites: None,
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
         };
         let code = Arc::new(self.compile(request).map_err(ContinueError::Compile)?);
         let target = Arc::new(Version {
@@ -113,6 +115,7 @@ impl Engine {
             counters: None,
             sites: None,
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
             inserted: InsertedPoints::ForEntries,
             stubs,
             machine: Mutex::default(),

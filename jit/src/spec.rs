@@ -7,6 +7,7 @@ use crate::error::CompileError;
 use ir::{Function, Inst, Point};
 use resume::PointSpec;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use transition::copy::InlinedSites;
 use transition::mapping::Mapping;
@@ -19,6 +20,8 @@ pub struct VersionSpec<'p> {
     pub(crate) sites: Option<Arc<InlinedSites>>,
     pub(crate) bound: BoundFunctions,
     pub(crate) is_rest: bool,
+    pub(crate) calls: BTreeSet<Inst>,
+    pub(crate) untested: BTreeSet<Inst>,
 }
 
 impl<'p> VersionSpec<'p> {
@@ -64,6 +67,26 @@ impl<'p> VersionSpec<'p> {
     #[must_use]
     pub fn behind_landing(self) -> VersionSpec<'p> {
         VersionSpec { is_rest: true, ..self }
+    }
+
+    /// The same, with a cell for each of these direct calls, so that it may lead to a version of
+    /// its callee that only this call may enter ([`crate::Tier::link_call`]). Until then, it leads
+    /// to the code that other calls run. The code counts such calls
+    /// ([`crate::Version::call_counts`]), at the cost of an addition each. Calls in blocks marked
+    /// cold have no cell.
+    #[must_use]
+    pub fn dispatching(self, calls: BTreeSet<Inst>) -> VersionSpec<'p> {
+        VersionSpec { calls, ..self }
+    }
+
+    /// The same, without tests of these assumptions, which then have no point. The version is
+    /// entered by calls that make them true ([`crate::Tier::link_call`]), and by no other
+    /// ([`crate::LinkError::NotCallable`]): adopt it ([`crate::Tier::adopt`]).
+    #[must_use]
+    pub fn untested(self, assumptions: BTreeSet<Inst>) -> VersionSpec<'p> {
+        let mut points = self.points.into_owned();
+        points.retain(|point| !assumptions.contains(&point.at.inst()));
+        VersionSpec { points: points.into(), untested: assumptions, ..self }
     }
 
     /// The same, for machines with these functions ([`crate::Vm::bound`]): the code calls them at

@@ -1,6 +1,7 @@
 //! Continuations to the start of a version behind a landing point: its own code, or a passage that
 //! makes its parameters and jumps there.
 
+use crate::calls::ContextCode;
 use crate::direct::BoundFunctions;
 use crate::engine::{Engine, Request};
 use crate::error::ContinueError;
@@ -63,6 +64,7 @@ impl Engine {
             origins: Some(vec![None; function.inst_bound()].into()),
             sites: None,
             bound: BoundFunctions::default(),
+            contexts: ContextCode::default(),
         };
         let code = self.compile(request).map_err(ContinueError::Compile)?;
         Ok(Some(made(Arc::new(code), function.inst_count())))

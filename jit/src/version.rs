@@ -1,6 +1,7 @@
 //! Compiled versions with OSR points, and continuations: the compiled form of transitions into
 //! them.
 
+use crate::calls::ContextCode;
 use crate::code::MachineCode;
 use crate::config::Interruption;
 use crate::counters::NativeCounts;
@@ -55,6 +56,8 @@ pub struct Version {
     pub(crate) machine: Mutex<Option<Current>>,
     /// What enters `code`.
     pub(crate) begins: Beginning,
+    /// Its calls with cells, and its assumptions without tests.
+    pub(crate) contexts: ContextCode,
 }
 
 /// What enters the code of a version at its start.
@@ -64,6 +67,8 @@ pub(crate) enum Beginning {
     Calls,
     /// Transitions, which store its parameters to the buffer.
     Transitions,
+    /// Calls that make its untested assumptions true.
+    KnownCalls,
     /// Nothing: the version stands for the landing point of one transition ([`Engine::probe`]).
     Nowhere,
 }
@@ -133,6 +138,12 @@ impl Version {
     /// ([`crate::Exits::Described`]).
     pub fn described_size(&self) -> usize {
         self.code.described()
+    }
+
+    /// Its calls with a cell ([`VersionSpec::dispatching`]), by number: the instruction, and the
+    /// function that it calls.
+    pub fn calls(&self) -> &[(Inst, Func)] {
+        &self.contexts.calls
     }
 
     /// The counters, if the version counts ([`VersionSpec::counting`]). They hold what has happened
@@ -331,12 +342,14 @@ impl Engine {
         module: &Arc<Module>,
         func: Func,
         function: &Function,
-        VersionSpec { points, counts, sites, bound, is_rest }: VersionSpec<'_>,
+        VersionSpec { points, counts, sites, bound, is_rest, calls, untested }: VersionSpec<'_>,
     ) -> Result<Arc<Version>, CompileError> {
         let (kind, begins) = match is_rest {
             true => (CodeKind::Resumed, Beginning::Transitions),
+            false if !untested.is_empty() => (CodeKind::Called, Beginning::KnownCalls),
             false => (CodeKind::Called, Beginning::Calls),
         };
+        let contexts = ContextCode::new(function, &calls, untested);
         let points = &points[..];
         let counters = counts.then(|| Arc::new(NativeCounts::new(function)));
         if !points.is_empty() && has_points(function) {
@@ -382,6 +395,7 @@ impl Engine {
             origins,
             sites: sites.clone(),
             bound: bound.clone(),
+            contexts: contexts.clone(),
         })?;
         if let Some(stubs) = &stubs {
             // A point may fire before an action is linked; until then its cell leads to the stub
@@ -407,6 +421,7 @@ impl Engine {
             stubs,
             machine: Mutex::default(),
             begins,
+            contexts,
         }))
     }
 
@@ -480,6 +495,7 @@ impl Engine {
                 origins: Some(origins),
                 sites: target.sites.clone(),
                 bound: target.bound.clone(),
+                contexts: target.contexts.clone(),
             })
             .map_err(ContinueError::Compile)?;
         Ok(Arc::new(Continuation {
@@ -511,6 +527,10 @@ impl Engine {
         }
         if entry.target() != target.key {
             return Err(ContinueError::OtherTarget { function: function() });
+        }
+        if target.begins == Beginning::KnownCalls {
+            let what = "calls that make its assumptions true enter the version, and no transition";
+            return Err(ContinueError::NotBuilt { function: function(), what: what.to_owned() });
         }
         Ok(())
     }

@@ -28,8 +28,9 @@ pub use explain::{
 };
 pub use inlining::{FramePrice, InlinedFunction, InliningFigures, InliningReport, PointCounts};
 pub use run::{
-    CompiledCode, FailingAssumption, MadeTransition, RunRow, RunSeconds, RunSpeculation, RunStats,
-    RunTable, RunTiering, TierOrder, VisitCount, VisitedFunction,
+    CompiledCode, FailingAssumption, MadeTransition, RunContext, RunRow, RunSeconds,
+    RunSpeculation, RunStats, RunTable, RunTiering, TakenOver, TierOrder, VisitCount,
+    VisitedFunction,
 };
 pub use speculation::{
     AssumptionFigures, DropReason, ExitPrice, ExplainedAssumption, ReportedAssumption,

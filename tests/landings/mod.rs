@@ -3,6 +3,8 @@
 
 mod directed;
 mod handed;
+mod known;
+mod misuse;
 mod native;
 mod random;
 mod support;

@@ -173,12 +173,15 @@ pub(super) struct Compiler<O> {
     continuations: MadeContinuations,
     /// Continuations in the base, compiled without the rest of the base.
     lone: LoneContinuations,
+    /// Whether calls with constant arguments get cells.
+    pub(super) dispatches: bool,
 }
 
 impl<O: Observer> Compiler<O> {
     pub(super) fn new(pipeline: Pipeline, observer: SharedObserver<O>) -> Compiler<O> {
         let (versions, continuations, lone) = Default::default();
-        Compiler { pipeline, observer, versions, continuations, lone }
+        let dispatches = false;
+        Compiler { pipeline, observer, versions, continuations, lone, dispatches }
     }
 
     /// Makes the code of a goal, once. `None` if the function has no body. `gives` tells whether
@@ -240,7 +243,11 @@ impl<O: Observer> Compiler<O> {
             (None, Some(base)) if of_tier.derived.log.is_empty() => base,
             (None, _) => {
                 let function = &of_tier.derived.function;
-                compile(engine, module, func, function, CodeMode::Plain, &mut self.observer)?
+                let mode = match place.tier {
+                    CodeTier::Optimized if self.dispatches => CodeMode::Dispatching,
+                    _ => CodeMode::Plain,
+                };
+                compile(engine, module, func, function, mode, &mut self.observer)?
             }
         };
         of_tier.version = Some(Arc::clone(&version));

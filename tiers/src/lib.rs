@@ -6,6 +6,7 @@
 //! thread compiles. [`Costs`] decides which functions and loops are hot.
 
 mod compiler;
+mod contexts;
 mod costs;
 mod counted;
 mod events;
@@ -17,6 +18,9 @@ mod tables;
 mod tiered;
 mod worker;
 
+pub use contexts::{
+    ALIKE, CONTEXT_BYTES, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, ContextUse, MIN_WORTH,
+};
 pub use costs::Costs;
 pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
@@ -105,6 +109,17 @@ pub trait Observer {
         let _ = (exit, at, row);
     }
 
+    /// A row of a function was made for calls with these arguments.
+    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
+        let _ = (func, facts);
+    }
+
+    /// A row of a function for calls with known arguments has gone, since others are executed more
+    /// often.
+    fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {
+        let _ = (func, facts);
+    }
+
     /// An assumption has failed.
     fn failed(&mut self, at: FailedPoint<'_>) {
         let _ = at;
@@ -189,6 +204,14 @@ impl<O: Observer> Observer for SharedObserver<O> {
         self.get().linked(exit, at, row);
     }
 
+    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
+        self.get().in_context(func, facts);
+    }
+
+    fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {
+        self.get().out_of_context(func, facts);
+    }
+
     fn failed(&mut self, at: FailedPoint<'_>) {
         self.get().failed(at);
     }
@@ -242,6 +265,8 @@ impl<O: Observer> Eager<O> {
 enum CodeMode {
     /// No addition.
     Plain,
+    /// Cells of calls with constant arguments.
+    Dispatching,
     /// Counters, for a profile.
     Counting,
     /// The sites of inlined code.
@@ -263,6 +288,9 @@ fn compile(
     observer.begin();
     let spec = match code {
         CodeMode::Plain => VersionSpec::default(),
+        CodeMode::Dispatching => {
+            VersionSpec::default().dispatching(contexts::calls_in_context(module, function))
+        }
         CodeMode::Counting => VersionSpec::counting(),
         CodeMode::Inlined(sites) => VersionSpec::default().with_sites(sites),
     };

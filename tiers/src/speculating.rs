@@ -1,6 +1,7 @@
 //! Speculation in a tiering policy: versions that assume, and their replacements when assumptions
 //! fail.
 
+use super::contexts::calls_in_context;
 use super::handing::{HandedStates, HandedWays};
 use super::tables::{LandingExit, is_out_of_memory};
 use super::{Compiled, CompiledKind, Observer};
@@ -94,6 +95,8 @@ pub(super) struct Speculations {
     /// The functions whose assumptions were chosen.
     asked: BTreeSet<Func>,
     versions: BTreeMap<Func, SpeculativeVersion>,
+    /// Whether calls with constant arguments may lead to rows.
+    pub(super) dispatches: bool,
 }
 
 impl Speculations {
@@ -146,7 +149,7 @@ impl Speculations {
     ///
     /// # Panics
     /// If the embedder's profile does not fit the function.
-    fn choose(&mut self, tier: &Tier<'_>, func: Func) {
+    pub(super) fn choose(&mut self, tier: &Tier<'_>, func: Func) {
         if let Some(AssumptionSource(source)) = &self.asks {
             // The embedder may know the function at the next request.
             let asked = (!self.asked.contains(&func)).then(|| source(func)).flatten();
@@ -211,6 +214,8 @@ impl Speculations {
     ) -> Option<(&'a [Assumption], Plan<'a>, Option<HandedWays>)> {
         self.choose(tier, func);
         let base = tier.module().body(func)?;
+        // The ways are made once, for the places of the assumptions.
+        self.assume.get(&func)?;
         let ways = self.ways(tier, func).ok()?;
         let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
         let assume = self.assume.get_mut(&func)?;
@@ -231,6 +236,11 @@ impl Speculations {
             self.ways.insert(func, ways);
         }
         Ok(self.ways.get(&func).cloned())
+    }
+
+    /// Whether a function leaves to the embedder's interpreter where an assumption fails.
+    pub(super) fn hands(&self, func: Func) -> bool {
+        self.states.contains_key(&func)
     }
 
     /// The exit of the version that calls of a function run, which a run takes.
@@ -300,7 +310,12 @@ impl Speculations {
             return Ok(false);
         }
         let optimized = tree.function(made.optimized);
-        let version = match install(tier, func, optimized, &made, ways.as_ref(), observer) {
+        let calls = match self.dispatches {
+            true => calls_in_context(&module, optimized),
+            false => BTreeSet::new(),
+        };
+        let ways = ways.as_ref();
+        let version = match install(tier, func, optimized, &made, ways, calls, observer) {
             // The run goes on without it (`without_room_for_rows_the_interpreter_goes_on`).
             Err(error) if is_out_of_memory(&error) => {
                 self.assume.remove(&func);
@@ -405,6 +420,7 @@ fn install(
     function: &Function,
     made: &Speculative,
     ways: Option<&HandedWays>,
+    calls: BTreeSet<Inst>,
     observer: &mut impl Observer,
 ) -> Result<Arc<Version>, RunError> {
     let exits: BTreeMap<_, _> =
@@ -416,6 +432,7 @@ fn install(
     observer.begin();
     let module = Arc::clone(tier.module());
     let spec = VersionSpec::leaving(function, |inst| to(inst).map(|mapping| &***mapping));
+    let spec = spec.map(|spec| spec.dispatching(calls));
     let version = spec.and_then(|spec| tier.engine().version(&module, func, function, spec));
     let version = version.map_err(RunError::Compile)?;
     let (instructions, bytes) = (function.inst_count(), version.code_size());

@@ -19,6 +19,7 @@
 //! Source: contextual dispatch and deoptless (Flückiger, *Just-in-time compilation for dynamic
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
+use super::contexts::calls_in_context;
 use super::facts::{LatestFacts, related};
 use super::handing::HandedWays;
 use super::speculating::is_testable;
@@ -144,6 +145,10 @@ pub(super) struct LandingTables {
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
     pub(super) is_out_of_memory: bool,
+    /// Whether calls with constant arguments may lead to rows of their callees.
+    pub(super) dispatches: bool,
+    /// The rows whose calls were not linked yet.
+    pub(super) fresh: Vec<Arc<Version>>,
 }
 
 impl std::fmt::Debug for LandingTables {
@@ -434,7 +439,11 @@ impl LandingTables {
         made: LandingRow,
         maker: &mut RowMaker<'_, O>,
     ) {
-        let compiled = compile(tier, base, key, &made, maker);
+        let calls = match self.dispatches {
+            true => calls_in_context(tier.module(), &made.function),
+            false => BTreeSet::new(),
+        };
+        let compiled = compile(tier, base, key, &made, calls, maker);
         let observer = &mut maker.observer;
         let Some(table) = self.tables.get_mut(&key).and_then(Option::as_mut) else { return };
         match compiled {
@@ -442,6 +451,7 @@ impl LandingTables {
                 observer.row(key.func, key.at, &made);
                 table.bytes += version.code_size();
                 self.bytes += version.code_size() + enter.code_size();
+                self.fresh.push(Arc::clone(&version));
                 self.rows.insert(address(&version), (key, table.rows.len()));
                 let linked = Vec::new();
                 table.rows.push(CompiledRow { made, version, enter, linked, is_given_up: false });
@@ -464,6 +474,7 @@ fn compile<O: Observer>(
     base: &Function,
     TableKey { func, at }: TableKey,
     made: &LandingRow,
+    calls: BTreeSet<Inst>,
     RowMaker { ways, observer, .. }: &mut RowMaker<'_, O>,
 ) -> Result<(Arc<Version>, Arc<Continuation>), RunError> {
     let module = Arc::clone(tier.module());
@@ -471,6 +482,7 @@ fn compile<O: Observer>(
     observer.begin();
     let spec = VersionSpec::leaving(&made.function, |_| Some(&**back));
     let spec = spec.map(|spec| spec.behind_landing().with_sites(Arc::new(made.sites(func))));
+    let spec = spec.map(|spec| spec.dispatching(calls));
     let version = spec.and_then(|spec| tier.engine().version(&module, func, &made.function, spec));
     let version = version.map_err(RunError::Compile)?;
     let entry = made.enter.checked_entry(at).expect("a row is entered at its landing");

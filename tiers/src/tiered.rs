@@ -1,10 +1,12 @@
 //! A tiering policy: a run starts in the interpreter and enters native code where it is hot.
 
 mod asking;
+mod contexts;
 mod entering;
 mod rows;
 
 use super::compiler::{CodeTier, Compiler, Goal, Made};
+use super::contexts::{ContextRows, ContextUse};
 use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
 use super::savings::{Savings, is_small_leaf, worth};
@@ -12,7 +14,7 @@ use super::speculating::Speculations;
 use super::tables::{LandingTables, TableUse, is_out_of_memory};
 use super::worker::{TierGoal, Worker, wanted};
 use super::{NoObserver, Observer, SharedObserver};
-use derive::speculate::{Assumption, Pins, SuggestOptions};
+use derive::speculate::{Assumption, SuggestOptions};
 use ir::{Func, Inst, Module, Value};
 use jit::{
     CallsFrom, Continuation, CountedPlace, FailedPoint, HotLoop, Onward, RunError, Tier, Tiering,
@@ -76,6 +78,7 @@ pub struct Tiered<O> {
     speculations: Speculations,
     tables: LandingTables,
     table_use: TableUse,
+    contexts: ContextRows,
     /// The bytes of code that may still be made.
     room: usize,
     listener: Option<TierListener>,
@@ -120,7 +123,7 @@ impl<O: Observer> Tiered<O> {
         let observer = SharedObserver::new(observer);
         let compiler = Compiler::new(pipeline.clone(), observer.clone());
         let (workplace, speculations) = (Workplace::Here(compiler), Speculations::default());
-        Tiered {
+        let made = Tiered {
             rule,
             pipeline,
             observer,
@@ -131,9 +134,11 @@ impl<O: Observer> Tiered<O> {
             speculations,
             tables: LandingTables::default(),
             table_use: TableUse::default(),
+            contexts: ContextRows::default(),
             room: usize::MAX,
             listener: None,
-        }
+        };
+        made.in_contexts(ContextUse::default())
     }
 
     /// Orders no more code once the code has reached this number of bytes. Code already ordered may
@@ -165,24 +170,6 @@ impl<O: Observer> Tiered<O> {
         tiered
     }
 
-    /// Sets the values that assumptions keep as operands. Default: the values that exits lack.
-    pub fn pinning(mut self, pins: Pins) -> Tiered<O> {
-        self.speculations.pin(pins);
-        self
-    }
-
-    /// Sets where runs enter rows of landing tables (`docs/speculation.md`). Default: everywhere.
-    pub fn entering(self, table_use: TableUse) -> Tiered<O> {
-        Tiered { table_use, ..self }
-    }
-
-    /// The most work of the search for assumptions with exits in one version
-    /// ([`derive::speculate::Plan::work`]). Default: [`derive::speculate::Plan::WORK`].
-    pub fn searching(mut self, work: u64) -> Tiered<O> {
-        self.speculations.grant(work);
-        self
-    }
-
     /// Like [`Tiered::speculating`], with the assumptions that the run so far suggests when a
     /// function becomes hot. The machine has to count ([`interp::Machine::count`]); otherwise
     /// versions assume nothing.
@@ -195,7 +182,8 @@ impl<O: Observer> Tiered<O> {
     /// Lets the run wait for code.
     fn here(self) -> Tiered<O> {
         let compiler = Compiler::new(self.pipeline.clone(), self.observer.clone());
-        Tiered { workplace: Workplace::Here(compiler), ..self }
+        let contexts = if self.contexts.is_on { ContextUse::On } else { ContextUse::Off };
+        Tiered { workplace: Workplace::Here(compiler), ..self }.in_contexts(contexts)
     }
 
     /// Installs a version for calls of the function; if a speculative version runs them, for
@@ -538,6 +526,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn called(&mut self, tier: &mut Tier<'_>, func: Func) -> Result<(), RunError> {
         self.tell(TierEvent::Paused);
         let made = self.on_call(tier, func);
+        self.link_contexts(tier, func)?;
         self.tell(TierEvent::Resumed);
         made
     }
@@ -549,6 +538,7 @@ impl<O: Observer> Tiering for Tiered<O> {
     ) -> Result<Option<Arc<Continuation>>, RunError> {
         self.tell(TierEvent::Paused);
         let made = self.in_loop(tier, at);
+        self.link_contexts(tier, at.func)?;
         self.tell(TierEvent::Resumed);
         made
     }
@@ -556,13 +546,16 @@ impl<O: Observer> Tiering for Tiered<O> {
     fn failed(&mut self, tier: &mut Tier<'_>, at: FailedPoint<'_>) -> Result<Onward, RunError> {
         self.observer.failed(at);
         if let Some(onward) = self.land(tier, at)? {
+            self.link_contexts(tier, at.version.func())?;
             return Ok(onward);
         }
         self.give_up_row(tier, at)?;
+        self.give_up_context(tier, at)?;
         let Tiered { speculations, pipeline, observer, .. } = self;
         if speculations.failed(tier, at, pipeline, observer)? {
             self.want(tier, Goal::Version(at.version.func()))?;
         }
+        self.link_contexts(tier, at.version.func())?;
         Ok(Onward::Linked)
     }
 }

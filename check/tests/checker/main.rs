@@ -8,6 +8,7 @@ mod calls;
 mod constants;
 mod holes;
 mod host_memory;
+mod known;
 mod large;
 mod memory;
 mod neighbors;

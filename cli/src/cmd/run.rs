@@ -26,7 +26,7 @@ use osier::listing;
 use osier::profile::Profile;
 use osier::schema::{RunSeconds, RunStats, SCHEMA};
 use osier::source::line_of;
-use osier::tiers::TableUse;
+use osier::tiers::{ContextUse, TableUse};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +97,10 @@ pub(super) struct Args {
     /// at hot loops alone, or nowhere; only with --speculate [default: everywhere]
     #[arg(long, value_enum, value_name = "PLACES", requires = "speculate")]
     tables: Option<TableOption>,
+    /// Whether calls with constant arguments lead to versions of their callees that assume these
+    /// arguments; only with --engine tiered, where the run waits for code [default: on]
+    #[arg(long, value_enum, value_name = "WHETHER")]
+    contexts: Option<ContextOption>,
     #[command(flatten)]
     suggestions: SuggestionOptions,
     #[command(flatten)]
@@ -130,6 +134,24 @@ impl TableOption {
     }
 }
 
+/// Whether calls with constant arguments lead to versions of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum ContextOption {
+    /// They do
+    On,
+    /// All calls of a function run one version
+    Off,
+}
+
+impl From<ContextOption> for ContextUse {
+    fn from(option: ContextOption) -> ContextUse {
+        match option {
+            ContextOption::On => ContextUse::On,
+            ContextOption::Off => ContextUse::Off,
+        }
+    }
+}
+
 /// The default of `--hot` with `--speculate`.
 const HOT: u32 = 1000;
 
@@ -150,11 +172,12 @@ pub(super) fn run(args: Args) -> Result<(), CommandFailure> {
     use RunEngine::{Interp, Jit, Tiered};
     let words = ProgramWords::of(&args.program, args.invoke.as_deref())?;
     let native = args.tools.needs_native_code();
-    let needs: [(Option<&str>, &[RunEngine], &str); 7] = [
+    let needs: [(Option<&str>, &[RunEngine], &str); 8] = [
         (args.hot.and(Some("--hot")), &[Tiered], "tiered"),
         (args.nans.and(Some("--nans")), &[Jit, Tiered], "jit or tiered"),
         (args.on_the_spot.then_some("--on-the-spot"), &[Tiered], "tiered"),
         (args.trace_tiers.then_some("--trace-tiers"), &[Tiered], "tiered"),
+        (args.contexts.and(Some("--contexts")), &[Tiered], "tiered"),
         (args.speculate.as_ref().and(Some("--speculate")), &[Tiered], "tiered"),
         (native, &[Jit, Tiered], "jit or tiered"),
         (args.profile.as_ref().and(Some("--profile")), &[Interp, Jit], "interp or jit"),

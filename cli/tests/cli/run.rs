@@ -367,6 +367,47 @@ fn tiered_runs_speculate_and_count_failures() {
     assert!(refused.stderr.contains("--speculate requires --engine tiered"), "{}", refused.stderr);
 }
 
+/// The program of `docs/speculation.md`, "Storms", and the lines that the manual shows.
+#[test]
+fn the_storm_of_the_manual_is_cured() {
+    let manual = fs::read_to_string(root().join("docs/speculation.md")).expect("readable");
+    let (_, behind) = manual.split_once("<!-- program: storm -->").expect("it has the program");
+    let blocks: Vec<&str> = behind.split("```").skip(1).step_by(2).take(3).collect();
+    let [program, without, with] = blocks[..] else { panic!("it has a program and two listings") };
+    let folder = scratch();
+    let path = file(&folder, "storm.oir", program.trim_start_matches("text\n"));
+    let call = [&path[..], "--invoke", "main", "20000"];
+    let plain = osier(&[&["run"], &call[..]].concat()).with_status(0);
+    let stats = folder.path().join("stats.json").display().to_string();
+    let stats_option = format!("--stats={stats}");
+    let run = |tables: &str| {
+        let first = ["run", "--engine", "tiered", "--hot", "1000", "--speculate", "--trace-tiers"];
+        let options = [&first[..], &["--tables", tables, &stats_option], &call[..]].concat();
+        let ended = osier(&options).with_status(0);
+        assert_eq!(ended.stdout, plain.stdout, "{tables}");
+        let json = fs::read_to_string(&stats).expect("it was written");
+        let stats: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        (ended.stderr, stats["speculation"].clone())
+    };
+    let shows = |trace: &str, listing: &str| {
+        for line in listing.trim_start_matches("text\n").lines() {
+            assert!(trace.lines().any(|shown| shown.ends_with(line)), "no {line:?} in\n{trace}");
+        }
+    };
+    let (trace, storm) = run("nowhere");
+    shows(&trace, without);
+    assert_eq!((&storm["exits"], &storm["exits_to_rows"]), (&16.into(), &0.into()), "{storm}");
+    assert_eq!(storm["failed"][0]["given_up"], true, "{storm}");
+    let (trace, cured) = run("everywhere");
+    shows(&trace, with);
+    // Each of four values fails twice, then leads to a row.
+    assert_eq!(cured["exits"], 8, "{cured}");
+    assert!(cured["exits_to_rows"].as_u64() > Some(20_000), "{cured}");
+    let over = &cured["failed"][0]["taken_over"][0];
+    assert_eq!((&over["row"], cured["failed"][0]["given_up"].as_bool()), (&0.into(), Some(false)));
+    assert!(over["microseconds"].as_u64() > Some(0) && cured["bytes"].as_u64() > Some(0));
+}
+
 #[test]
 fn stats_include_the_time_of_optimizing_hot_code() {
     let seconds = |engine: &[&str]| {

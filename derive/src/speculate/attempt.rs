@@ -77,6 +77,7 @@ impl SpeculationAttempt {
         let optimized = tree.add(assuming, derived.0, derived.1).expect(own);
         let (exits, settled) = sort(&tree, from, optimized, made, &insts);
         let ways = Ways::new(&tree, [from, assuming, optimized], &exits);
+        let events = ways.events();
         let (forward, backward, without_exit) = ways.prove(module, &exits);
         let exits = exits.into_iter().map(|made| made.exit).collect();
         let (dropped, work) = (Vec::new(), 0);
@@ -89,6 +90,7 @@ impl SpeculationAttempt {
             dropped,
             forward,
             backward,
+            events,
             work,
         };
         SpeculationAttempt { tree, made, without_exit }
@@ -240,6 +242,17 @@ impl<'t> Ways<'t> {
         // Native code continues in the base wherever the interpreter takes over.
         let targets = exits.iter().map(|made| made.exit.to).chain([from, VersionTree::BASE]);
         Ways { graph, row, targets: targets.collect() }
+    }
+
+    /// The anchors that the three versions share.
+    fn events(&self) -> BTreeSet<Inst> {
+        let pairs: Vec<(Version, Version)> = self.row.windows(2).map(|w| (w[0], w[1])).collect();
+        let edges = self.graph.edges().iter().filter(|edge| pairs.contains(&(edge.from, edge.to)));
+        let shared = |all: BTreeSet<Inst>, more: &BTreeSet<Inst>| &all & more;
+        edges
+            .map(|edge| edge.anchors.clone())
+            .reduce(|all, more| shared(all, &more))
+            .unwrap_or_default()
     }
 
     /// Drops all entries that the checker does not accept. Returns the mapping into the optimized

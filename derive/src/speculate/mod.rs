@@ -42,7 +42,7 @@ use osr::{Version, VersionTree};
 use passes::Pipeline;
 pub use passes::{Assumption, Expected};
 pub(crate) use search::SpeculationSearch;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub use suggest::{
     COST, DIRECT, JOIN, Observed, SPOILED, SuggestOptions, Suggester, Suggestion, suggest,
 };
@@ -130,6 +130,9 @@ pub struct Speculative {
     /// From the optimized version, by target version: the targets of exits, [`Speculative::from`],
     /// and the base. An exit to another version may have no entry to the base.
     pub backward: BTreeMap<Version, Checked<Mapping>>,
+    /// The anchors that [`Speculative::from`] and both new versions share. Judges align runs by
+    /// them.
+    pub events: BTreeSet<Inst>,
     /// The work of all turns, as [`Plan::work`] counts it.
     pub work: u64,
 }

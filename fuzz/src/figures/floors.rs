@@ -1,6 +1,6 @@
 //! The floors that the figures of generated programs must reach.
 
-use super::Figures;
+use super::{Figures, TableFigures};
 
 impl Figures {
     /// The floors that these figures fall below, as sentences. Floors apply to campaigns over many
@@ -22,6 +22,15 @@ impl Figures {
         let made = self.speculation.made;
         let failing = if made == 0 { 1.0 } else { share(self.speculation.failing, made) };
         floor("assumptions seen failing", failing, 0.30);
+        let TableFigures { tables, runs, .. } = &self.speculation.tables;
+        if *tables > 0 {
+            let a_table = |part: u64| share(part, *tables);
+            floor("entries into rows of a table", a_table(runs.entered), 2.0);
+            floor("rows of a table refused, since a fact does not hold", a_table(runs.lies), 0.1);
+            floor("exits of a table to other rows", a_table(runs.to_rows), 0.05);
+            floor("states of a table compared", a_table(runs.states), 50.0);
+            floor("states of a table at failing assumptions", a_table(runs.failing), 0.5);
+        }
         for (name, pass) in &self.passes {
             floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), 0.50);
         }

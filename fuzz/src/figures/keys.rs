@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use verify::hops::HopReport;
 use verify::state_oracle::{FrameChains, Report};
+use verify::tables::TableRunReport;
 
 /// Figures that are `null` in the document if their oracle did not run.
 pub(super) trait OracleFigures {
@@ -76,6 +77,24 @@ pub(super) fn frame_chains<S: Serializer>(all: &FrameChains, to: S) -> Result<S:
     map.serialize_entry("chain_states", &all.states)?;
     map.serialize_entry("chain_apart", &all.apart)?;
     map.serialize_entry("chains_exhausted", &all.exhausted)?;
+    map.end()
+}
+
+pub(super) fn tables<S: Serializer>(all: &TableRunReport, to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(None)?;
+    map.serialize_entry("chains", &all.chains)?;
+    map.serialize_entry("entered", &all.entered)?;
+    map.serialize_entry("lies", &all.lies)?;
+    map.serialize_entry("to_rows", &all.to_rows)?;
+    map.serialize_entry("failed", &all.failed)?;
+    map.serialize_entry("left", &all.left)?;
+    map.serialize_entry("exhausted", &all.exhausted)?;
+    map.serialize_entry("states", &all.states)?;
+    map.serialize_entry("holding", &all.holding)?;
+    map.serialize_entry("failing", &all.failing)?;
+    map.serialize_entry("compared", &all.values)?;
+    map.serialize_entry("not_aligned", &all.not_aligned)?;
+    map.serialize_entry("transitions", &all.transitions())?;
     map.end()
 }
 

@@ -7,11 +7,13 @@ mod keys;
 mod native;
 mod speculation;
 mod sum;
+mod tables;
 
 pub use inlining::InlinedFigures;
 pub use native::NativeFigures;
 pub use speculation::SpeculationFigures;
 pub use sum::AddUp;
+pub use tables::TableFigures;
 
 use super::oracle::FuzzOracle;
 use serde::{Deserialize, Serialize};
@@ -182,7 +184,8 @@ impl Figures {
     /// code, including transitions of speculative versions.
     pub fn transitions(&self) -> u64 {
         let native = self.native.transitions + self.native.left_inlined;
-        let speculation = self.speculation.state.total().transitions;
+        let speculation =
+            self.speculation.state.total().transitions + self.speculation.tables.runs.transitions();
         let inlining = self.inlining.transitions();
         self.state.total().transitions + speculation + inlining + native
     }

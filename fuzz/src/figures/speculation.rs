@@ -2,6 +2,7 @@
 
 use super::keys::{self, OracleFigures};
 use super::sum::figures;
+use super::tables::TableFigures;
 use serde::Serialize;
 use verify::hops::HopReport;
 use verify::state_oracle::Report;
@@ -38,6 +39,8 @@ figures! {
         /// the number of transitions.
         #[serde(serialize_with = "keys::hops")]
         pub hops: HopReport,
+        /// The figures of landing tables.
+        pub tables: TableFigures,
         /// The number of programs in which the speculation oracle found something.
         pub findings: u64,
     }
@@ -53,6 +56,6 @@ impl SpeculationFigures {
 
 impl OracleFigures for SpeculationFigures {
     fn has_run(&self) -> bool {
-        self.wanted > 0 || self.findings > 0
+        self.wanted > 0 || self.tables.tables > 0 || self.findings > 0
     }
 }

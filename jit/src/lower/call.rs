@@ -2,6 +2,7 @@
 
 use super::Lowering;
 use crate::abi::{self, POINTER};
+use crate::calls::CallCell;
 use crate::context::{function_offset, offset};
 use crate::stubs::to_word;
 use crate::traps;
@@ -9,6 +10,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self as clif, InstBuilder, MemFlagsData, SigRef, types};
 use ir::{Func, Imm, Inst, InstData, Opcode, Shape, Sig, Signature, Type};
 use std::collections::BTreeMap;
+use std::mem::offset_of;
 
 /// The code that a call leads to.
 #[derive(Clone, Copy, Debug)]
@@ -95,9 +97,10 @@ impl Lowering<'_, '_> {
             return self.define(data, &results);
         }
         self.lowered.callees.insert(inst, func);
-        let code = match cold {
-            Some(stub) => CalledCode::Cold { stub, func },
-            None => {
+        let code = match (cold, self.known_call(inst)) {
+            (Some(stub), _) => CalledCode::Cold { stub, func },
+            (None, Some(code)) => CalledCode::At(code),
+            (None, None) => {
                 let flags = self.context_flags();
                 let at = function_offset(func);
                 CalledCode::At(self.builder.ins().load(POINTER, flags, self.context, at))
@@ -109,6 +112,19 @@ impl Lowering<'_, '_> {
         }
         let results = self.call_code(code, &signature, &args);
         self.define(data, &results);
+    }
+
+    /// The code that the cell of a call leads to, if the call has one. Counts the call.
+    fn known_call(&mut self, inst: Inst) -> Option<clif::Value> {
+        let contexts = self.unit.contexts;
+        let cell = self.unit.origin(inst).and_then(|inst| contexts.cell(inst))?;
+        let cell = self.builder.ins().iconst(POINTER, std::ptr::from_ref(cell).addr() as i64);
+        let flags = self.context_flags();
+        let at = offset_of!(CallCell, count) as i32;
+        let count = self.builder.ins().load(types::I64, flags, cell, at);
+        let count = self.builder.ins().iadd_imm_s(count, 1);
+        self.builder.ins().store(flags, count, cell, at);
+        Some(self.builder.ins().load(POINTER, flags, cell, offset_of!(CallCell, code) as i32))
     }
 
     pub(super) fn call_indirect(&mut self, inst: Inst, data: &InstData) {

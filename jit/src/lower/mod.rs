@@ -23,6 +23,7 @@ mod value;
 mod ways;
 
 use crate::abi::{self, POINTER};
+use crate::calls::ContextCode;
 use crate::code::MachineCode;
 use crate::config::{Bounds, Config, Interruption, Nans};
 use crate::context::{SIGNALS, offset};
@@ -74,6 +75,26 @@ pub(crate) struct Unit<'a> {
     /// The functions of the embedder that the code calls at their addresses. Their data must
     /// outlive the code, too.
     pub(crate) bound: &'a BTreeMap<Func, DirectFunction>,
+    /// The calls with cells, and the assumptions without tests, by instruction of the version.
+    pub(crate) contexts: &'a ContextCode,
+    /// Maps each instruction to the instruction of the version it is a copy of. `None` is the
+    /// identity.
+    pub(crate) origins: Option<&'a [Option<Inst>]>,
+}
+
+impl Unit<'_> {
+    /// Whether the assumption holds in every run of the code.
+    fn is_untested(&self, inst: Inst) -> bool {
+        self.origin(inst).is_some_and(|inst| self.contexts.untested.contains(&inst))
+    }
+
+    /// The instruction of the version that an instruction is a copy of.
+    fn origin(&self, inst: Inst) -> Option<Inst> {
+        match self.origins {
+            None => Some(inst),
+            Some(origins) => origins.get(inst.as_u32() as usize).copied().flatten(),
+        }
+    }
 }
 
 /// The bytes of stack that code may use without a check of its own.
@@ -410,7 +431,7 @@ impl<'a> Lowering<'a, '_> {
             }
             Opcode::OsrTest => self.osr_test(data),
             Opcode::OsrExit => self.osr_exit(inst, data),
-            Opcode::Assume => self.assume(data),
+            Opcode::Assume => self.assume(inst, data),
             Opcode::GlobalGet | Opcode::GlobalSet => {
                 self.global(data);
                 self.count_result(inst, data);

@@ -205,12 +205,17 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Lowers an assumption without an exit, whose failure ends the run. The result is the literal,
+    /// Lowers an assumption without an exit, whose failure ends the run; one that calls make true
+    /// has no test. The result is the literal,
     /// which costs nothing at its uses.
-    pub(super) fn assume(&mut self, data: &InstData) {
+    pub(super) fn assume(&mut self, inst: Inst, data: &InstData) {
         let Imm::Assumed(bits, reason) = data.imm else {
             unreachable!("jit: {} names the bits it expects", data.opcode.name())
         };
+        if self.unit.is_untested(inst) {
+            let literal = self.literal(data.ty, bits);
+            return self.define(data, &[literal]);
+        }
         // Bits are compared, so a NaN must be the canonical one, and -0 is not +0.
         let value = self.observed(data.args[0]);
         let word = match data.ty {

@@ -3,7 +3,7 @@
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
 use check::Checked;
-use ir::{FrameStates, Func, Point, Value};
+use ir::{FrameStates, Func, Inst, Point, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -43,9 +43,10 @@ pub enum LinkError {
     OtherProgram,
     /// The machine has not adopted the version.
     NotAdopted,
-    /// The version stands for a landing point alone, or for the code behind one, so calls may not
-    /// run it ([`Engine::probe`](crate::Engine::probe),
-    /// [`VersionSpec::behind_landing`](crate::VersionSpec::behind_landing)).
+    /// The version stands for a landing point alone, or for the code behind one, or leaves
+    /// assumptions untested, so calls may not run it ([`Engine::probe`](crate::Engine::probe),
+    /// [`VersionSpec::behind_landing`](crate::VersionSpec::behind_landing),
+    /// [`VersionSpec::untested`](crate::VersionSpec::untested)).
     NotCallable,
     /// The code of the version calls a function for this import at its address
     /// ([`crate::VersionSpec::calling`]), but the machine has not bound this function, or it
@@ -53,6 +54,11 @@ pub enum LinkError {
     NotBound(Func),
     /// The function has no base version yet, since its body is missing.
     AwaitsBody(Func),
+    /// The version has no cell for this call ([`crate::VersionSpec::dispatching`]).
+    NoSuchCall(Inst),
+    /// The proof is about another call, or another version of the callee, or does not cover the
+    /// assumptions that the callee leaves untested.
+    OtherCall(Inst),
     /// The number of actions differs from the number of points.
     Actions {
         /// The points of the version.
@@ -139,8 +145,12 @@ impl fmt::Display for LinkError {
             LinkError::NotBound(func) => {
                 write!(f, "the version calls a function for {func} that is not bound here")
             }
-            LinkError::NotCallable => {
-                f.write_str("the version begins at a landing point, and cannot be called")
+            LinkError::NotCallable => f.write_str(
+                "the version begins at a landing point or assumes untested: no call runs it",
+            ),
+            LinkError::NoSuchCall(inst) => write!(f, "the version has no cell for a call {inst}"),
+            LinkError::OtherCall(inst) => {
+                write!(f, "the call {inst} is not proved to make true what the version assumes")
             }
             LinkError::Actions { points, actions } => {
                 write!(f, "{actions} actions given for {points} OSR points")

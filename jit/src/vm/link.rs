@@ -86,12 +86,16 @@ impl VmState {
         for (number, action) in actions.iter().enumerate() {
             self.check(version, number, action)?;
         }
-        if (points > 0 || version.counters.is_some()) && !version.claim(self.view.interrupts()) {
+        let is_claimed = points > 0 || version.counters.is_some() || !version.calls().is_empty();
+        // A version without points may be adopted again, and has its calls then.
+        let is_again = points == 0 && version.counters.is_none() && self.has_calls(version);
+        if is_claimed && !is_again && !version.claim(self.view.interrupts()) {
             return Err(LinkError::Claimed);
         }
         for (number, action) in with_own_entries(version, actions).into_iter().enumerate() {
             self.link(version, number, action);
         }
+        self.adopt_calls(version);
         Ok(())
     }
 
@@ -124,6 +128,7 @@ impl VmState {
         if installed.is_some_and(|installed| Arc::ptr_eq(installed, version)) {
             self.uninstall(version.func());
         }
+        self.release_row(version);
         let Some(stubs) = &version.stubs else { return self.sweep() };
         for (number, cell) in version.cells.iter().enumerate() {
             self.counts.note_fired(&self.table, version, number);

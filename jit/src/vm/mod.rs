@@ -51,6 +51,7 @@ mod helpers;
 mod host_memory;
 mod imports;
 mod interpret;
+mod known_calls;
 mod lazy_bodies;
 mod ledger;
 mod linear;
@@ -89,9 +90,10 @@ pub use watch::{CountedPlace, VisitedPlace, Wake};
 use crate::direct::{BoundFunctions, DirectFunction};
 use crate::engine::Engine;
 use crate::version::Version;
+use check::KnownCall;
 use extend::Provided;
 use interp::{Host, InstantiateError, Limits, Machine, Options, Outcome, Program};
-use ir::{Func, Function, Module, SupplyError};
+use ir::{Func, Function, Inst, Module, SupplyError};
 use state::{HostedRun, VmState};
 use std::fmt;
 use std::sync::Arc;
@@ -390,6 +392,30 @@ impl Vm {
         action: Action,
     ) -> Result<(), LinkError> {
         self.state.relink(version, number, action)
+    }
+
+    /// Makes a call of a version lead to a version of its callee that leaves assumptions untested
+    /// ([`crate::VersionSpec::untested`]): the checker has proved that this call makes them true.
+    /// Both versions are adopted. Logarithmic, and linear in the calls of the callee.
+    ///
+    /// # Errors
+    /// [`LinkError::NoSuchCall`], [`LinkError::OtherCall`], [`LinkError::NotAdopted`], and
+    /// [`LinkError::NotBound`]. The call leads where it led before.
+    pub fn link_call(
+        &mut self,
+        version: &Arc<Version>,
+        call: &KnownCall,
+        row: &Arc<Version>,
+    ) -> Result<(), LinkError> {
+        self.state.link_call(version, call, row)
+    }
+
+    /// Makes a call lead to the code that other calls of its function run.
+    ///
+    /// # Errors
+    /// [`LinkError::NoSuchCall`] and [`LinkError::NotAdopted`].
+    pub fn unlink_call(&mut self, version: &Arc<Version>, call: Inst) -> Result<(), LinkError> {
+        self.state.unlink_call(version, call)
     }
 
     /// The installed version of a function.

@@ -13,9 +13,10 @@
 //!
 //! An address of retired code, from which control could reach it, can lie in these places:
 //!
-//! - *Words of the context and cells of OSR points.* They hold installed code, targets of links,
-//!   and stubs. `VmState::point_at_current` and `VmState::link` follow each change; the cells of a
-//!   released version lead to a stub. None of these is retired, and stubs are pinned. So are shims
+//! - *Words of the context, cells of OSR points and cells of calls.* They hold installed code,
+//!   targets of links, rows for known calls, and stubs. `VmState::point_at_current`,
+//!   `VmState::link` and `VmState::link_call` follow each change; the cells of a released version
+//!   lead to a stub. None of these is retired, and stubs are pinned. So are shims
 //!   of bound functions ([`super::direct`]), which are exchanged between runs alone.
 //! - *Return addresses of native frames.* The walk visits all of them: each entry of the run into
 //!   native code has a record here, and the frame pointers lead from the stub that waits to the

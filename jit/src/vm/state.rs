@@ -108,6 +108,7 @@ impl VmState {
             None => stub().map_or(std::ptr::null(), |stub| stub.entry()),
         };
         self.view.point_at(func, code);
+        self.table.lead_calls(func, code);
     }
 
     /// Points calls of functions without code to their stubs, for signatures that are new in code

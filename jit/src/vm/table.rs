@@ -7,6 +7,7 @@
 
 use super::action::PointLink;
 use super::bound::Direct;
+use super::known_calls::KnownCallSites;
 use super::ranges::RangeTable;
 use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
@@ -31,6 +32,8 @@ pub(super) struct CodeTable {
     direct: BTreeMap<Func, Direct>,
     /// The links of all OSR points, by the address of the point's cell.
     links: BTreeMap<usize, PointLink>,
+    /// The calls with cells.
+    pub(super) known_calls: KnownCallSites,
     /// All code that may be executed, by its addresses.
     codes: RangeTable<KeptCode>,
     /// The most words of the buffer that a piece of code has ever needed.
@@ -200,7 +203,7 @@ impl CodeTable {
     }
 
     /// Counts a use of code.
-    fn hold(&mut self, code: &Arc<MachineCode>) {
+    pub(super) fn hold(&mut self, code: &Arc<MachineCode>) {
         self.keep(code);
         let start = code.range().start;
         let kept = self.codes.get_mut(start).expect("jit: code that was just kept");
@@ -211,7 +214,7 @@ impl CodeTable {
     }
 
     /// Ends a use of code.
-    fn let_go(&mut self, code: &MachineCode) {
+    pub(super) fn let_go(&mut self, code: &MachineCode) {
         let start = code.range().start;
         let kept = self.codes.get_mut(start).expect("jit: code in use is kept");
         kept.uses -= 1;

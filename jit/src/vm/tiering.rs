@@ -11,6 +11,7 @@ use crate::direct::BoundFunctions;
 use crate::engine::Engine;
 use crate::error::ContinueError;
 use crate::version::{Continuation, Version};
+use check::KnownCall;
 use interp::{Machine, VersionId};
 use ir::{Func, Function, Inst, Module, Point, SupplyError, Value};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -264,6 +265,27 @@ impl<'a> Tier<'a> {
         action: Action,
     ) -> Result<(), LinkError> {
         self.state.relink(version, number, action)
+    }
+
+    /// Makes a call lead to a version as [`super::Vm::link_call`] does.
+    ///
+    /// # Errors
+    /// The errors of [`super::Vm::link_call`].
+    pub fn link_call(
+        &mut self,
+        version: &Arc<Version>,
+        call: &KnownCall,
+        row: &Arc<Version>,
+    ) -> Result<(), LinkError> {
+        self.state.link_call(version, call, row)
+    }
+
+    /// Makes a call lead to the usual code as [`super::Vm::unlink_call`] does.
+    ///
+    /// # Errors
+    /// The errors of [`super::Vm::unlink_call`].
+    pub fn unlink_call(&mut self, version: &Arc<Version>, call: Inst) -> Result<(), LinkError> {
+        self.state.unlink_call(version, call)
     }
 
     /// Releases a version as [`super::Vm::release`] does.

@@ -159,6 +159,40 @@ pub struct RunSpeculation {
     pub failed: Vec<FailingAssumption>,
     /// The landing tables with rows, in the order in which they were made.
     pub tables: Vec<RunTable>,
+    /// The rows of functions for calls with constant arguments, in the order in which they were
+    /// made.
+    pub contexts: Vec<RunContext>,
+    /// The bytes of machine code of versions and rows that assume.
+    pub bytes: u64,
+    /// The exits at failing assumptions that led to an interpreter.
+    pub exits: u64,
+    /// The mean number of these in a second of the run: a storm has many.
+    pub exits_per_second: u64,
+    /// The exits at failing assumptions that led to rows.
+    pub exits_to_rows: u64,
+}
+
+/// A row of a function for calls with constant arguments.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct RunContext {
+    /// The name of the function.
+    pub function: String,
+    /// What is known of its arguments. Example: `%k is 3`.
+    pub facts: Vec<String>,
+    /// Whether it has gone, since other rows of the function are called more often.
+    pub is_gone: bool,
+}
+
+/// A row that has taken over where an assumption failed.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct TakenOver {
+    /// The point of the table, in the base.
+    pub at: String,
+    /// The index of the row there.
+    pub row: usize,
+    /// The time from the failure until the exit led to the row: the making of the row, if it is
+    /// new, and of the way there.
+    pub microseconds: u64,
 }
 
 /// A landing table: code behind a point of a function, under different assumptions.
@@ -181,6 +215,8 @@ pub struct RunRow {
     pub assumptions: Vec<String>,
     /// The exits that lead to the row. Runs that take them no longer count as failures.
     pub exits: u64,
+    /// The bytes of its machine code.
+    pub bytes: u64,
 }
 
 /// An assumption that failed in a run.
@@ -196,4 +232,6 @@ pub struct FailingAssumption {
     pub failures: u64,
     /// Whether later versions of the function omit the assumption because it failed too often.
     pub given_up: bool,
+    /// The rows that have taken over at its exits, in the order in which they did.
+    pub taken_over: Vec<TakenOver>,
 }

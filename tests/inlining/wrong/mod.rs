@@ -9,6 +9,7 @@ mod continuations;
 pub(crate) mod copies;
 pub(crate) mod frames;
 pub(crate) mod hand;
+mod known;
 mod landings;
 pub(crate) mod neighbors;
 mod records;
@@ -26,7 +27,7 @@ pub(crate) struct Forgery {
 
 /// All forgeries.
 pub(crate) fn all() -> Vec<Forgery> {
-    let of_copies =
-        [copies::all(), frames::all(), continuations::all(), landings::all(), records::all()];
-    of_copies.into_iter().flatten().chain(neighbors::all()).collect()
+    let of_steps = [continuations::all(), landings::all(), known::all(), records::all()];
+    let of_copies = [copies::all(), frames::all()];
+    of_copies.into_iter().chain(of_steps).flatten().chain(neighbors::all()).collect()
 }

@@ -5,12 +5,31 @@ use super::{Goal, Tiered, Workplace};
 use crate::Observer;
 use crate::speculating::MAX_FAILURES;
 use crate::tables::{ExitLanding, RowMaker, RowTaken, TableKey, TableUse};
+use derive::speculate::Pins;
 use ir::Function;
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier};
 use std::sync::Arc;
 use transition::mapping::Entry;
 
 impl<O: Observer> Tiered<O> {
+    /// Sets where runs enter rows of landing tables (`docs/speculation.md`). Default: everywhere.
+    pub fn entering(self, table_use: TableUse) -> Tiered<O> {
+        Tiered { table_use, ..self }
+    }
+
+    /// Sets the values that assumptions keep as operands. Default: the values that exits lack.
+    pub fn pinning(mut self, pins: Pins) -> Tiered<O> {
+        self.speculations.pin(pins);
+        self
+    }
+
+    /// The most work of the search for assumptions with exits in one version
+    /// ([`derive::speculate::Plan::work`]). Default: [`derive::speculate::Plan::WORK`].
+    pub fn searching(mut self, work: u64) -> Tiered<O> {
+        self.speculations.grant(work);
+        self
+    }
+
     /// The continuation of a loop of the base in code that assumes: the speculative version, or a
     /// row of the landing table at the loop, since no entry lands behind an assumption.
     ///
@@ -59,13 +78,13 @@ impl<O: Observer> Tiered<O> {
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
     ) -> Result<Option<Onward>, RunError> {
-        let Tiered { speculations, pipeline, observer, tables, .. } = self;
+        let Tiered { speculations, pipeline, observer, tables, contexts, .. } = self;
         let may_land = self.room > 0 && self.table_use == TableUse::Everywhere;
         if !may_land || !tables.may_land(at) {
             return Ok(None);
         }
         let (func, before) = (at.version.func(), tables.bytes);
-        let exit = speculations.exit(at).or_else(|| tables.exit(at));
+        let exit = speculations.exit(at).or_else(|| tables.exit(at)).or_else(|| contexts.exit(at));
         let landing = exit.and_then(|exit| exit.landed(at));
         let failed = landing.as_ref().map(ExitLanding::assumption);
         let of = speculations.of_rows(tier, func, pipeline);

@@ -6,4 +6,5 @@ mod exits;
 mod hops;
 mod provided;
 mod runs;
+mod tables;
 mod wrong;

@@ -103,6 +103,14 @@ pub(super) struct Args {
     /// Compare states at assumptions alone (--engine interp)
     #[arg(help_heading = "Oracles", long, requires = "only_speculation")]
     only_exits: bool,
+    /// Judge landing tables alone (--engine interp)
+    #[arg(
+        help_heading = "Oracles",
+        long,
+        requires = "only_speculation",
+        conflicts_with = "only_exits"
+    )]
+    only_tables: bool,
     /// Generate references, and move them at every call of the host
     #[arg(help_heading = "Programs", long)]
     stress_gc: bool,
@@ -173,7 +181,7 @@ pub(super) struct Args {
 }
 
 /// The options without which `--replay` stands: each record has its own.
-const ALONE: [&str; 32] = [
+const ALONE: [&str; 33] = [
     "time",
     "reduce_time",
     "programs",
@@ -194,6 +202,7 @@ const ALONE: [&str; 32] = [
     "no_inlining",
     "only_inlining",
     "only_exits",
+    "only_tables",
     "stress_gc",
     "host_memory",
     "declared_calls",
@@ -294,6 +303,7 @@ impl Args {
             inlining: !self.no_inlining,
             only_inlining: self.only_inlining,
             only_exits: self.only_exits,
+            only_tables: self.only_tables,
             stress_gc: self.stress_gc,
             host_memory: self.host_memory,
             declared_calls: self.declared_calls,
@@ -342,6 +352,9 @@ pub(super) fn fuzz(args: Args) -> Result<(), CommandFailure> {
     }
     if args.only_exits && args.engine == FuzzEngine::Jit {
         return Err(CommandFailure::input("--only-exits applies to --engine interp only"));
+    }
+    if args.only_tables && args.engine == FuzzEngine::Jit {
+        return Err(CommandFailure::input("--only-tables applies to --engine interp only"));
     }
     if args.smith.is_some() && !smith::IS_BUILT {
         return Err(CommandFailure::input(

@@ -52,6 +52,10 @@ impl Log {
 }
 
 impl Log {
+    fn name(&self, func: Func) -> &str {
+        &self.module.funcs[func].name
+    }
+
     /// Notes the steps of tiering with their times.
     fn listener(&self) -> TierListener {
         let log = self.clone();
@@ -85,19 +89,39 @@ impl Observer for Log {
     }
 
     fn linked(&mut self, exit: FailedPoint<'_>, at: Point, row: usize) {
-        self.made().assumptions.linked(exit.version.func(), at, row);
+        let now = self.started.elapsed().as_secs_f64();
+        let mut made = self.made();
+        let told = made.assumptions.linked(&self.module, exit, at, row, now);
+        made.tiers.tell("links", self.name(exit.version.func()), now, told);
+    }
+
+    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
+        self.made().assumptions.in_context(&self.module, func, facts);
+    }
+
+    fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {
+        self.made().assumptions.out_of_context(&self.module, func, facts);
     }
 
     fn failed(&mut self, at: FailedPoint<'_>) {
-        self.made().assumptions.failed(&self.module, at);
+        let now = self.started.elapsed().as_secs_f64();
+        let mut made = self.made();
+        let told = made.assumptions.failed(&self.module, at, now);
+        // A storm has few lines.
+        let told = told.filter(|_| at.count.is_power_of_two());
+        made.tiers.tell("fails", self.name(at.version.func()), now, told);
     }
 
     fn abandoned(&mut self, func: Func, assumption: &Assumption) {
-        self.made().assumptions.abandoned(&self.module, func, assumption);
+        let now = self.started.elapsed().as_secs_f64();
+        let mut made = self.made();
+        let told = made.assumptions.abandoned(&self.module, func, assumption);
+        made.tiers.tell("omits", self.name(func), now, Some(told));
     }
 
     fn compiled(&mut self, made: Compiled) {
         let begun = self.begun.take().unwrap_or(self.started);
+        self.made().assumptions.compiled(made.version, made.bytes);
         let kind = match made.kind {
             CompiledKind::Version => "version",
             CompiledKind::Continuation => "continuation",
@@ -201,9 +225,16 @@ fn run(
         }
         stats.tiering = Some(figures);
     }
-    stats.transitions = Some(transitions(module, &mut vm));
-    stats.speculation =
-        args.speculate.as_ref().map(|_| std::mem::take(&mut made.assumptions).figures);
+    let all = transitions(module, &mut vm);
+    let exits = |is_to_row: bool| -> u64 {
+        let taken = all.iter().filter(|made| made.from == "native");
+        let taken = taken.filter(|made| (made.to == "native") == is_to_row);
+        taken.map(|made| made.count).sum()
+    };
+    let (out, to_rows, seconds) = (exits(false), exits(true), stats.seconds.execute);
+    stats.transitions = Some(all);
+    let record = &mut made.assumptions;
+    stats.speculation = args.speculate.as_ref().map(|_| record.finish(out, to_rows, seconds));
     tools.finish()?;
     Ok(Executed { ended: outcome.map_err(CommandFailure::of_run), profile })
 }

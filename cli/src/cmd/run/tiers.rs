@@ -22,6 +22,8 @@ pub(super) struct TierRecord {
     longest_at: f64,
     /// All steps except pauses.
     steps: Vec<(f64, TierEvent)>,
+    /// Lines about assumptions.
+    told: Vec<(f64, String)>,
 }
 
 impl TierRecord {
@@ -47,6 +49,12 @@ impl TierRecord {
                 self.set(wanted, |order| order.dropped = Some(reason(why)));
             }
         }
+    }
+
+    /// Notes a step about an assumption of a function.
+    pub(super) fn tell(&mut self, step: &str, function: &str, now: f64, what: Option<String>) {
+        let name = shortened(function);
+        self.told.extend(what.map(|what| (now, format!("{step:<7} {name:<NAME$} {what}"))));
     }
 
     fn resume(&mut self, now: f64) {
@@ -89,10 +97,11 @@ impl TierRecord {
     /// length.
     pub(super) fn show(&self, module: &Module) {
         print("      ms  step    function                 code");
-        for (at, event) in &self.steps {
-            if let Some(line) = line(module, *event) {
-                print(&format!("{:8.2}  {line}", at * 1e3));
-            }
+        let steps = self.steps.iter().filter_map(|(at, event)| Some((*at, line(module, *event)?)));
+        let mut lines: Vec<(f64, String)> = steps.chain(self.told.iter().cloned()).collect();
+        lines.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        for (at, line) in lines {
+            print(&format!("{:8.2}  {line}", at * 1e3));
         }
         let RunTiering { pauses, paused, longest_pause, .. } = self.figures;
         print(&format!(
@@ -127,16 +136,20 @@ fn line(module: &Module, event: TierEvent) -> Option<String> {
         TierEvent::Dropped(wanted, why) => ("drops", wanted, format!(", {}", reason(why))),
         TierEvent::Paused | TierEvent::Resumed => return None,
     };
-    let name = &module.funcs[wanted.func].name;
-    let shown: String = match name.chars().count() > NAME {
-        true => name.chars().take(NAME - 1).chain(std::iter::once('~')).collect(),
-        false => name.clone(),
-    };
+    let shown = shortened(&module.funcs[wanted.func].name);
     // Without the instruction, for which a line has no room.
     let place = |at| point(module, wanted.func, at).split(": ").next().map(str::to_owned);
     let at = wanted.at.and_then(place).map(|at| format!(" from {at}"));
     let tier = tier_name(wanted.tier);
     Some(format!("{step:<7} {shown:<NAME$} {tier}{}{more}", at.unwrap_or_default()))
+}
+
+/// A name with at most [`NAME`] characters.
+fn shortened(name: &str) -> String {
+    match name.chars().count() > NAME {
+        true => name.chars().take(NAME - 1).chain(std::iter::once('~')).collect(),
+        false => name.to_owned(),
+    }
 }
 
 fn point(module: &Module, func: ir::Func, at: Point) -> String {

@@ -1,0 +1,232 @@
+//! Calls with constant arguments natively: rows of the callee that assume these arguments, without
+//! a test.
+
+use crate::speculation::support::parsed;
+use interp::{Limits, Machine, NoHost, NoObserver, Options};
+use ir::{Func, Inst, Module, Opcode, Point};
+use osier::check::{KnownCall, known_call};
+use osier::jit::{Action, Config, Engine, LinkError, Version, VersionSpec, Vm};
+use osier::osr::VersionTree;
+use osier::speculate::{Assumption, Expected, Plan, speculate};
+use osier::tiers::{
+    CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer, Tiered,
+};
+use passes::parse;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// `@f` does one of three things by its second argument, which both calls in the loop fix.
+const CALLS: &str = "
+func @main(%n: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  %two = const.i32 2
+  jump head(%zero, %zero)
+head(%i: i32, %sum: i32):
+  %more = ult.i32 %i, %n
+  br_if %more, body, done
+body:
+  %a = call @f(%i, %one)
+  %b = call @f(%sum, %two)
+  %c = add.i32 %a, %b
+  %next = add.i32 %i, %one
+  jump head(%next, %c)
+done:
+  return %sum
+}
+func @f(%x: i32, %k: i32) -> i32 {
+entry:
+  %one = const.i32 1
+  %is = eq.i32 %k, %one
+  br_if %is, first, other
+first:
+  %three = const.i32 3
+  %m = mul.i32 %x, %three
+  return %m
+other:
+  %two = const.i32 2
+  %also = eq.i32 %k, %two
+  br_if %also, second, last
+second:
+  %seven = const.i32 7
+  %y = xor.i32 %x, %seven
+  return %y
+last:
+  return %k
+}
+";
+
+/// The contexts of rows that were made, and the number of rows that have gone.
+#[derive(Clone, Default)]
+struct ContextWatch(Arc<Mutex<(Vec<Vec<Expected>>, usize)>>);
+
+impl Observer for ContextWatch {
+    fn step(&mut self, _step: Option<osier::driver::Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn in_context(&mut self, _func: Func, facts: &[Assumption]) {
+        let facts = facts.iter().map(|of| of.expected).collect();
+        self.0.lock().expect("nobody panics").0.push(facts);
+    }
+
+    fn out_of_context(&mut self, _func: Func, _facts: &[Assumption]) {
+        self.0.lock().expect("nobody panics").1 += 1;
+    }
+
+    fn compiled(&mut self, _made: Compiled) {}
+}
+
+/// Runs `@main` in a tiered machine and in the interpreter, which end alike. Returns the contexts
+/// of rows, and how many have gone.
+fn contexts(module: &Module, contexts: ContextUse) -> (Vec<Vec<Expected>>, usize) {
+    let main = module.func_named("main").expect("it has a main");
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let shared = Arc::new(module.clone());
+    let limits = Limits::default();
+    let mut vm = Vm::new(&engine, &shared, limits, Options::default()).expect("it is instantiated");
+    let watch = ContextWatch::default();
+    let policy = Tiered::new_observed(10, parse("O2").expect("a pipeline"), watch.clone());
+    vm.set_tiering(Box::new(policy.in_contexts(contexts)));
+    let mut plain = Machine::new(module, limits).expect("it is instantiated");
+    for n in [100, 7, 1000] {
+        let wanted = plain.invoke(main, &[n], &mut NoHost, &mut NoObserver);
+        assert_eq!(vm.invoke(main, &[n], &mut NoHost), Ok(wanted), "{n}");
+    }
+    watch.0.lock().expect("nobody panics").clone()
+}
+
+#[test]
+fn calls_with_constants_lead_to_rows_of_their_own() {
+    let (made, gone) = contexts(&parsed(CALLS), ContextUse::On);
+    assert_eq!((made, gone), (vec![vec![Expected::Is(1)], vec![Expected::Is(2)]], 0));
+    assert_eq!(contexts(&parsed(CALLS), ContextUse::Off), (Vec::new(), 0));
+}
+
+/// Contexts that agree in all facts that fold something share a row: `%x` decides nothing.
+#[test]
+fn contexts_that_are_nearly_alike_share_a_row() {
+    let text = CALLS.replace("call @f(%i, %one)", "call @f(%two, %one)");
+    let text = text.replace("call @f(%sum, %two)", "call @f(%one, %one)");
+    let (made, _) = contexts(&parsed(&text), ContextUse::On);
+    assert_eq!(made, [vec![Expected::Is(1)]]);
+}
+
+/// A function has more contexts than rows: rows with few calls go, and the program ends as before.
+#[test]
+fn a_function_with_many_contexts_lets_rows_go() {
+    let calls = (0..12).map(|k| {
+        format!(
+            "  %k{k} = const.i32 {k}\n  %r{k} = call @f(%i, %k{k})\n  %s{k} = add.i32 {}, %r{k}\n",
+            if k == 0 { "%sum".to_owned() } else { format!("%s{}", k - 1) }
+        )
+    });
+    let calls: String = calls.collect();
+    let a = CALLS.find("  %a = call").expect("it calls");
+    let b = CALLS.find("  %next = add").expect("it goes on");
+    let text = format!("{}{calls}{}", &CALLS[..a], &CALLS[b..]);
+    let text = text.replace("head(%next, %c)", "head(%next, %s11)");
+    let (made, gone) = contexts(&parsed(&text), ContextUse::On);
+    assert!(made.len() > CONTEXT_ROWS && gone == made.len() - CONTEXT_ROWS, "{made:?} {gone}");
+}
+
+/// Each row of `@f` calls it with the next constant.
+#[test]
+fn a_function_that_counts_in_its_argument_has_few_rows() {
+    let text = CALLS.replace("  return %k\n", "  %k1 = add.i32 %k, %one\n  %forty = const.i32 99\n  %end = ult.i32 %k, %forty\n  br_if %end, again, stop\nagain:\n  %r = call @f(%x, %k1)\n  return %r\nstop:\n  return %k\n");
+    let text = text.replace("%two = const.i32 2\n  jump head", "%two = const.i32 3\n  jump head");
+    let (made, gone) = contexts(&parsed(&text), ContextUse::On);
+    assert!(made.len() > CONTEXT_ROWS && made.len() <= CONTEXT_TRIES, "{made:?} {gone}");
+}
+
+#[test]
+fn a_long_function_has_no_context_rows() {
+    let filler: String = (0..CONTEXT_SIZE).map(|k| format!("  %z{k} = add.i32 %x, %k\n")).collect();
+    let text = CALLS.replace("last:\n", &format!("last:\n{filler}"));
+    assert_eq!(contexts(&parsed(&text), ContextUse::On), (Vec::new(), 0));
+}
+
+/// A caller, a row without its test, and the proof that the first call may enter it.
+struct Linked {
+    vm: Vm,
+    caller: Arc<Version>,
+    row: Arc<Version>,
+    calls: [Inst; 2],
+    tests: BTreeSet<Inst>,
+}
+
+impl Linked {
+    fn new() -> Linked {
+        let module = Arc::new(parsed(CALLS));
+        let [main, f] = ["main", "f"].map(|name| module.func_named(name).expect("it has both"));
+        let bodies = [main, f].map(|func| module.body(func).expect("it has a body").clone());
+        let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+        let limits = Limits::default();
+        let vm = Vm::new(&engine, &module, limits, Options::default());
+        let mut vm = vm.expect("it is instantiated");
+        let base = &bodies[1];
+        let at = Point::before(base.first_inst(base.entry()));
+        let (value, expected) = (base.arguments()[1], Expected::Is(1));
+        let assume = [Assumption { at, value, expected, reason: 0 }];
+        let mut tree = VersionTree::new(base.clone());
+        let pipeline = parse("O2").expect("a pipeline");
+        let plan = Plan::new(&assume, &pipeline);
+        let made = speculate(&module, &mut tree, VersionTree::BASE, &plan).expect("it assumes");
+        let optimized = tree.function(made.optimized);
+        let back = made.backward[&VersionTree::BASE].clone();
+        let tests: BTreeSet<Inst> = made.exits.iter().map(|exit| exit.inst).collect();
+        let spec = VersionSpec::leaving(optimized, |_| Some(&*back)).expect("it has an exit");
+        let row = engine.version(&module, f, optimized, spec.untested(tests.clone()));
+        let row = row.expect("it compiles");
+        let is_call = |inst: &Inst| bodies[0].inst(*inst).opcode == Opcode::Call;
+        let calls: Vec<Inst> = bodies[0].all_insts().filter(is_call).collect();
+        let spec = VersionSpec::default().dispatching(calls.iter().copied().collect());
+        let caller = engine.version(&module, main, &bodies[0], spec).expect("it compiles");
+        vm.install(&caller, Vec::new()).expect("it fits");
+        Linked { vm, caller, row, calls: [calls[0], calls[1]], tests }
+    }
+
+    fn proof(&self, call: usize, tests: &BTreeSet<Inst>) -> Option<KnownCall> {
+        known_call(self.caller.function(), self.calls[call], self.row.function(), tests).ok()
+    }
+
+    fn sum(&mut self) -> u64 {
+        let main = self.caller.func();
+        let outcome = self.vm.invoke(main, &[10], &mut NoHost).expect("it runs");
+        outcome.returned().expect("it returns")[0]
+    }
+}
+
+#[test]
+fn a_row_without_tests_is_entered_by_proved_calls_alone() {
+    let mut linked = Linked::new();
+    let before = linked.sum();
+    let (caller, row) = (Arc::clone(&linked.caller), Arc::clone(&linked.row));
+    let proof = linked.proof(0, &linked.tests).expect("the argument is 1");
+    linked.vm.adopt(&row, vec![Action::Ask; row.points().len()]).expect("it fits");
+    assert_eq!(linked.vm.install(&row, Vec::new()), Err(LinkError::NotCallable));
+    linked.vm.link_call(&caller, &proof, &row).expect("the proof is right");
+    assert_eq!(linked.sum(), before);
+    assert_eq!(caller.call_counts(), [20, 20]);
+    // The other call passes 2, and the checker refuses it. A proof of nothing is not enough.
+    assert_eq!(linked.proof(1, &linked.tests), None);
+    let nothing = linked.proof(1, &BTreeSet::new()).expect("nothing is claimed");
+    let call = linked.calls[1];
+    assert_eq!(linked.vm.link_call(&caller, &nothing, &row), Err(LinkError::OtherCall(call)));
+    assert_eq!(linked.sum(), before, "the call leads where it led before");
+    linked.vm.release(&row);
+    assert_eq!(linked.sum(), before, "calls lead to the usual code again");
+}
+
+#[test]
+fn calls_without_a_cell_are_refused() {
+    let mut linked = Linked::new();
+    let (caller, row) = (Arc::clone(&linked.caller), Arc::clone(&linked.row));
+    linked.vm.adopt(&row, vec![Action::Ask; row.points().len()]).expect("it fits");
+    let other = caller.function().first_inst(caller.function().entry());
+    assert_eq!(linked.vm.unlink_call(&caller, other), Err(LinkError::NoSuchCall(other)));
+    let call = linked.calls[0];
+    assert_eq!(linked.vm.unlink_call(&caller, call), Ok(()));
+    assert_eq!(linked.vm.unlink_call(&row, call), Err(LinkError::NoSuchCall(call)));
+}

@@ -1,0 +1,274 @@
+//! States: a row and the base run side by side from a landing on.
+
+use super::{RowPlace, RowPlan, TableDifference, TableInput, TableJudge, started};
+use crate::end::is_exhausted;
+use crate::prng::Prng;
+use crate::waiting::Waiting;
+use interp::{Control, Host, Machine, Observer, Run, Scope, VersionId, View};
+use ir::{Imm, Inst, Opcode, Point, Value};
+use transition::mapping::Entry;
+
+/// The state that an entry provides at a visit of its source point.
+struct ProvidedState {
+    /// The number of events before the visit.
+    gap: usize,
+    point: Inst,
+    target: Inst,
+    /// The range of its values.
+    values: std::ops::Range<usize>,
+    effects: (u64, u64),
+    /// `None` if a store that the entry replays traps.
+    memory: Option<u64>,
+    /// At an assumption: whether it holds.
+    holds: Option<bool>,
+}
+
+/// Records what the entries of a row provide, until so many events.
+struct RowWatch<'p> {
+    plan: &'p RowPlan<'p>,
+    /// The depth of its activation.
+    depth: usize,
+    /// By instruction of the row, as far as it is an assumption: the operand, and the bits.
+    assumed: &'p dyn Fn(Inst) -> Option<(Value, u64)>,
+    most: usize,
+    /// The events, as instructions of the base.
+    events: Vec<Inst>,
+    records: Vec<ProvidedState>,
+    values: Vec<(Value, u64)>,
+}
+
+impl RowWatch<'_> {
+    fn record(&mut self, view: &View<'_>, inst: Inst, entry: &Entry) {
+        let start = self.values.len();
+        let values = &mut self.values;
+        // Entries from a row to the base land in one activation.
+        let writes = entry.run(|v| view.value(v), |_, value, bits| values.push((value, bits)));
+        let memory = writes.ok().and_then(|writes| match writes.is_empty() {
+            true => Some(view.memory_digest()),
+            false => view.memory_digest_after(&writes).ok(),
+        });
+        let trace = view.trace();
+        self.records.push(ProvidedState {
+            gap: self.events.len(),
+            point: inst,
+            target: entry.target.inst(),
+            values: start..self.values.len(),
+            effects: (trace.count(), trace.digest()),
+            memory,
+            holds: (self.assumed)(inst).map(|(value, bits)| view.value(value) == bits),
+        });
+    }
+}
+
+impl Observer for RowWatch<'_> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        // Calls run bases, so one activation runs the row.
+        if view.version() != self.plan.id {
+            let is_over = view.depth() < self.depth;
+            return if is_over { Control::Pause } else { Control::Continue };
+        }
+        let index = inst.as_u32() as usize;
+        if let Some(entry) = self.plan.entries[index] {
+            self.record(view, inst, entry);
+        }
+        if let Some(of) = self.plan.events[index] {
+            self.events.push(of);
+        }
+        match self.events.len() >= self.most {
+            true => Control::Pause,
+            false => Control::Continue,
+        }
+    }
+}
+
+/// Compares the base with the records of a row.
+struct BaseWatch<'w> {
+    of_base: &'w [bool],
+    base: VersionId,
+    activation: u64,
+    depth: usize,
+    /// The events of the row.
+    events: &'w [Inst],
+    /// The events so far.
+    seen: usize,
+    records: &'w [ProvidedState],
+    values: &'w [(Value, u64)],
+    /// By record: whether the base has come to its landing point.
+    met: Vec<bool>,
+    /// The first record of the current gap.
+    first: usize,
+    difference: Option<TableDifference>,
+}
+
+impl BaseWatch<'_> {
+    fn compare(&mut self, view: &View<'_>, inst: Inst) {
+        let here = self.records[self.first..].iter().take_while(|one| one.gap == self.seen);
+        for (index, one) in (self.first..).zip(here) {
+            if one.target != inst || std::mem::replace(&mut self.met[index], true) {
+                continue;
+            }
+            let point = Point::before(one.point);
+            let provided = &self.values[one.values.clone()];
+            let wrong = provided.iter().find(|(value, found)| view.value(*value) != *found);
+            let trace = view.trace();
+            let difference = if let Some((value, found)) = wrong {
+                let (value, expected, found) = (*value, view.value(*value), *found);
+                Some(TableDifference::Value { point, value, expected, found })
+            } else if one.effects != (trace.count(), trace.digest()) {
+                Some(TableDifference::Effects { point })
+            } else if one.memory != Some(view.memory_digest()) {
+                Some(TableDifference::Memory { point })
+            } else {
+                None
+            };
+            self.difference = self.difference.take().or(difference);
+        }
+    }
+
+    /// Notes an event of the base. Returns whether the row has no more.
+    fn pass(&mut self, inst: Inst) -> bool {
+        let Some(expected) = self.events.get(self.seen) else { return true };
+        if *expected != inst {
+            let events = TableDifference::Events { after: self.seen };
+            self.difference = self.difference.take().or(Some(events));
+            return true;
+        }
+        self.seen += 1;
+        let gone = self.records[self.first..].iter().take_while(|one| one.gap < self.seen);
+        self.first += gone.count();
+        self.seen >= self.events.len() && self.first >= self.records.len()
+    }
+}
+
+impl Observer for BaseWatch<'_> {
+    const SCOPE: Scope = Scope::Marked;
+
+    fn before(&mut self, view: &View<'_>, inst: Inst) -> Control {
+        if view.version() != self.base || view.activation() != self.activation {
+            let is_over = view.depth() < self.depth;
+            return if is_over { Control::Pause } else { Control::Continue };
+        }
+        self.compare(view, inst);
+        let is_event = self.of_base[inst.as_u32() as usize];
+        let is_over = self.difference.is_some() || (is_event && self.pass(inst));
+        if is_over { Control::Pause } else { Control::Continue }
+    }
+}
+
+impl TableJudge<'_> {
+    /// Compares the states of rows from random visits of landings on.
+    pub(super) fn compare_states<H: Host + Clone>(
+        &mut self,
+        host: &H,
+        input: TableInput<'_>,
+        mut prng: Prng,
+    ) {
+        let TableInput { func, args, visits } = input;
+        let Some((mut machine, mut host)) = started(&self.watched, host) else { return };
+        machine.start(func, args);
+        let room = u32::try_from(visits / u64::from(self.options.visits.max(1)));
+        let room = 1 + room.unwrap_or(u32::MAX - 1);
+        for number in 0..self.options.visits {
+            let is_landing = {
+                let landings = &self.landings;
+                let bases: Vec<_> =
+                    landings.keys().map(|(func, _)| machine.current(*func)).collect();
+                move |view: &View<'_>| {
+                    bases.contains(&Some(view.version()))
+                        && landings.contains_key(&(view.func(), view.inst()))
+                }
+            };
+            // The first visit behind a pause is the next one: the machine does not pause at the
+            // point where it stands.
+            let wait = prng.below(room) / if number == 0 { 2 } else { 1 };
+            let mut waiting = Waiting::new(u64::from(wait), is_landing);
+            match machine.run(&mut host, &mut waiting) {
+                Run::Paused => {}
+                _ => return,
+            }
+            let view = machine.view().expect("the run is paused");
+            let Some(table) = self.table_at(&machine, &view) else { continue };
+            let row = prng.index(self.tables[table].rows.len());
+            let plan = self.plan_of(table, row);
+            if let Some(difference) = self.compare_from(&machine, &host, plan) {
+                self.diverge(args, Some(plan), difference);
+            }
+        }
+    }
+
+    /// Runs a row and the base from the landing where a machine has paused.
+    fn compare_from<H: Host + Clone>(
+        &mut self,
+        at: &Machine,
+        host: &H,
+        plan: usize,
+    ) -> Option<TableDifference> {
+        let RowPlace { table, row } = self.plans[plan].at;
+        if !self.plans[plan].is_aligned {
+            self.report.not_aligned += 1;
+            return None;
+        }
+        let version = self.tables[table].rows[row].version;
+        let assumed = |inst: Inst| {
+            let data = version.inst(inst);
+            let Imm::Assumed(bits, _) = data.imm else { return None };
+            (data.opcode == Opcode::Assume).then(|| (data.args[0], bits))
+        };
+        let view = at.view().expect("the run is paused");
+        let mut watch = RowWatch {
+            plan: &self.plans[plan],
+            depth: view.depth(),
+            assumed: &assumed,
+            most: self.options.events as usize,
+            events: Vec::new(),
+            records: Vec::new(),
+            values: Vec::new(),
+        };
+        let (mut machine, mut own) = (at.clone(), host.clone());
+        let entry = self.tables[table].rows[row].enter.checked_entry(self.tables[table].at)?;
+        if let Err(error) = machine.fire(self.plans[plan].id, entry) {
+            let point = self.tables[table].at;
+            return Some(TableDifference::Refused { point, reason: error.to_string() });
+        }
+        // The first instruction of the row has a point, too, at which the machine stands.
+        let start = machine.view().expect("a run that was entered");
+        let inst = start.inst();
+        let _ = watch.before(&start, inst);
+        let stop = machine.run(&mut own, &mut watch);
+        let is_short = matches!(&stop, Run::Done(outcome) if is_exhausted(outcome));
+        let RowWatch { events, records, values, .. } = watch;
+        self.report.compared_visits += 1;
+        let mut watch = BaseWatch {
+            of_base: &self.plans[plan].of_base,
+            base: view.version(),
+            activation: view.activation(),
+            depth: view.depth(),
+            events: &events,
+            seen: 0,
+            met: vec![false; records.len()],
+            records: &records,
+            values: &values,
+            first: 0,
+            difference: None,
+        };
+        let (mut machine, mut own) = (at.clone(), host.clone());
+        let is_paused = matches!(watch.before(&view, view.inst()), Control::Pause);
+        let stop = (!is_paused).then(|| machine.run(&mut own, &mut watch));
+        let is_limited = matches!(&stop, Some(Run::Done(outcome)) if is_exhausted(outcome));
+        let BaseWatch { met, difference, .. } = watch;
+        for (one, _) in records.iter().zip(&met).filter(|(_, is_met)| **is_met) {
+            self.report.states += 1;
+            self.report.values += one.values.len() as u64;
+            self.report.holding += u64::from(one.holds == Some(true));
+            self.report.failing += u64::from(one.holds == Some(false));
+        }
+        let missed = records.iter().zip(&met).find(|(_, is_met)| !**is_met).map(|(one, _)| one);
+        let missed = missed.filter(|_| !is_short && !is_limited).map(|one| {
+            let (point, target) = (Point::before(one.point), Point::before(one.target));
+            TableDifference::NoPartner { point, target }
+        });
+        difference.or(missed)
+    }
+}
