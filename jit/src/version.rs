@@ -344,6 +344,14 @@ impl Engine {
         function: &Function,
         VersionSpec { points, counts, sites, bound, is_rest, calls, untested }: VersionSpec<'_>,
     ) -> Result<Arc<Version>, CompileError> {
+        if is_rest && !untested.is_empty() {
+            // Passages lead to such code, and prove nothing of what it assumes
+            // (`code_behind_a_landing_tests_what_it_assumes`).
+            return Err(CompileError::Point {
+                function: function.name().to_owned(),
+                what: "code behind a landing tests its assumptions: no call proves them".to_owned(),
+            });
+        }
         let (kind, begins) = match is_rest {
             true => (CodeKind::Resumed, Beginning::Transitions),
             false if !untested.is_empty() => (CodeKind::Called, Beginning::KnownCalls),

@@ -3,17 +3,19 @@
 
 use crate::speculation::support::parsed;
 use interp::{Limits, Machine, NoHost, NoObserver, Options};
-use ir::{Func, Inst, Module, Opcode, Point};
-use osier::check::{KnownCall, known_call};
-use osier::jit::{Action, Config, Engine, LinkError, Version, VersionSpec, Vm};
+use ir::{Func, Function, Inst, Module, Opcode, Point};
+use osier::check::{Checked, KnownCall, known_call};
+use osier::jit::{Action, Config, ContinueError, Engine, LinkError, Version, VersionSpec, Vm};
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
 use osier::tiers::{
     CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer, Tiered,
 };
+
 use passes::parse;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use transition::mapping::Mapping;
 
 /// `@f` does one of three things by its second argument, which both calls in the loop fix.
 const CALLS: &str = "
@@ -154,6 +156,11 @@ struct Linked {
     row: Arc<Version>,
     calls: [Inst; 2],
     tests: BTreeSet<Inst>,
+    engine: Engine,
+    module: Arc<Module>,
+    /// The base of the callee, and the entries from it to the row.
+    base: Function,
+    forward: Checked<Mapping>,
 }
 
 impl Linked {
@@ -184,7 +191,8 @@ impl Linked {
         let spec = VersionSpec::default().dispatching(calls.iter().copied().collect());
         let caller = engine.version(&module, main, &bodies[0], spec).expect("it compiles");
         vm.install(&caller, Vec::new()).expect("it fits");
-        Linked { vm, caller, row, calls: [calls[0], calls[1]], tests }
+        let (calls, [_, base]) = ([calls[0], calls[1]], bodies);
+        Linked { vm, caller, row, calls, tests, engine, module, base, forward: made.forward }
     }
 
     fn proof(&self, call: usize, tests: &BTreeSet<Inst>) -> Option<KnownCall> {
@@ -229,4 +237,43 @@ fn calls_without_a_cell_are_refused() {
     let call = linked.calls[0];
     assert_eq!(linked.vm.unlink_call(&caller, call), Ok(()));
     assert_eq!(linked.vm.unlink_call(&row, call), Err(LinkError::NoSuchCall(call)));
+}
+
+/// An entry up to the start of a row says nothing of what the row assumes there.
+#[test]
+fn a_row_without_tests_is_entered_by_no_continuation() {
+    let linked = Linked::new();
+    let start = Point::before(linked.base.first_inst(linked.base.entry()));
+    let entry = linked.forward.checked_entry(start).expect("the start has an entry");
+    let made = linked.engine.continuation(&linked.base, entry, &linked.row);
+    assert!(matches!(made, Err(ContinueError::NotBuilt { .. })), "{made:?}");
+}
+
+/// Passages lead to such code, and prove nothing of what it assumes.
+#[test]
+fn code_behind_a_landing_tests_what_it_assumes() {
+    let Linked { engine, module, row, tests, .. } = Linked::new();
+    let spec = VersionSpec::default().untested(tests).behind_landing();
+    let made = engine.version(&module, row.func(), row.function(), spec);
+    let what = made.expect_err("it is refused").to_string();
+    assert!(what.contains("tests its assumptions"), "{what}");
+}
+
+/// A proof is about one call of one version, and about one version of the callee.
+#[test]
+fn a_proof_of_another_call_links_nothing() {
+    let mut linked = Linked::new();
+    let (caller, row) = (Arc::clone(&linked.caller), Arc::clone(&linked.row));
+    linked.vm.adopt(&row, vec![Action::Ask; row.points().len()]).expect("it fits");
+    let call = linked.calls[0];
+    let refused = Err(LinkError::OtherCall(call));
+    // Another version of the callee.
+    let base = known_call(caller.function(), call, &linked.base, &BTreeSet::new());
+    assert_eq!(linked.vm.link_call(&caller, &base.expect("nothing is claimed"), &row), refused);
+    // Another version of the caller, in which the call passes 1, too.
+    let other = parsed(&CALLS.replace("%two = const.i32 2\n  jump", "%two = const.i32 5\n  jump"));
+    let main = other.func_named("main").expect("it has a main");
+    let other = other.body(main).expect("it has a body");
+    let proof = known_call(other, call, row.function(), &linked.tests).expect("the argument is 1");
+    assert_eq!(linked.vm.link_call(&caller, &proof, &row), refused);
 }
