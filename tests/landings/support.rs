@@ -43,6 +43,8 @@ impl Observer for AtLandings<'_> {
 pub(crate) struct Hops {
     pub(crate) entered: u64,
     pub(crate) left: u64,
+    /// The exits that lead to frame states.
+    pub(crate) handed: u64,
 }
 
 /// Poison: a value outside the provided values differs from activation to activation.
@@ -101,7 +103,10 @@ pub(crate) fn run(
                 let view = machine.view().expect("a failed run is paused");
                 let (table, row) = of_version[&view.version().as_u32()];
                 let row = &tables[table].rows[row];
-                let exit = row.back.checked_entry(Point::before(view.inst()));
+                // With frame states, a run leaves in the place of the assumption or at a state.
+                let hand = row.hand.as_ref().filter(|_| observer.prng.below(2) == 0);
+                hops.handed += u64::from(hand.is_some());
+                let exit = hand.unwrap_or(&row.back).checked_entry(Point::before(view.inst()));
                 let base = bases[&tables[table].func];
                 machine.fire(base, exit.expect("each has an exit")).expect("an exit fires");
                 hops.left += 1;

@@ -45,7 +45,7 @@ impl Unproved {
 /// mapping was accepted with. In [`crate::accept`] this is the mapping of the other direction; in
 /// [`crate::accept_armed`], the given mappings; in [`crate::compose`] and [`crate::enter_copy`],
 /// the armed mappings of the second mapping; in [`crate::leave_copy`], the armed mappings of each
-/// landing; in [`crate::stay`], no mapping.
+/// landing; in [`crate::stay`], no mapping; in [`crate::stay_armed`], the given mappings.
 ///
 /// # Duties of the user
 ///
