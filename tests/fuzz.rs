@@ -84,8 +84,10 @@ fn speculation_is_judged_at_failing_assumptions_too() {
     assert!(all.hops.hops >= 1000, "{:#?}", all.hops);
     assert_eq!(all.hops.exhausted, 0);
     let transitions = all.state.total().transitions;
-    assert_eq!(figures.transitions(), transitions);
+    let tables = &all.tables.runs;
+    assert_eq!(figures.transitions(), transitions + tables.transitions());
     assert!(transitions > holding + failing, "other entries fire, too");
+    assert!(tables.lies > 50 && tables.to_rows > 50 && tables.failing > 500, "{tables:#?}");
 }
 
 /// Programs, versions with inlined code, and transitions into one activation and several.
