@@ -9,7 +9,8 @@ use osier::jit::{Action, Config, ContinueError, Engine, LinkError, Version, Vers
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
 use osier::tiers::{
-    CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer, Tiered,
+    CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer,
+    Tiered,
 };
 
 use passes::parse;
@@ -140,6 +141,94 @@ fn a_function_that_counts_in_its_argument_has_few_rows() {
     let text = text.replace("%two = const.i32 2\n  jump head", "%two = const.i32 3\n  jump head");
     let (made, gone) = contexts(&parsed(&text), ContextUse::On);
     assert!(made.len() > CONTEXT_ROWS && made.len() <= CONTEXT_TRIES, "{made:?} {gone}");
+}
+
+/// Each row of `@f0` calls `@f1` with the next constant, and so on. The rest of the chain runs
+/// installed versions.
+#[test]
+fn a_chain_of_contexts_is_followed_so_far_in_one_pause() {
+    let length = 2 * CONTEXT_PAUSE;
+    let chain = (0..length).map(|k| {
+        let next = k + 1;
+        format!(
+            "func @f{k}(%x: i32, %k: i32) -> i32 {{\nentry:\n  %one = const.i32 1\n  \
+             %odd = and.i32 %k, %one\n  br_if %odd, first, other\nfirst:\n  jump last(%x)\n\
+             other:\n  %y = mul.i32 %x, %x\n  jump last(%y)\nlast(%z: i32):\n  \
+             %next = add.i32 %k, %one\n  %r = call @f{next}(%z, %next)\n  return %r\n}}\n"
+        )
+    });
+    let chain: String = chain.collect();
+    let end = format!("func @f{length}(%x: i32, %k: i32) -> i32 {{\nentry:\n  return %x\n}}\n");
+    let main = CALLS.split("func @f(").next().expect("it has a main").replace("@f(", "@f0(");
+    let main = main.replace("call @f0(%sum, %two)", "call @f0(%sum, %one)");
+    let (made, gone) = contexts(&parsed(&format!("{main}{chain}{end}")), ContextUse::On);
+    assert_eq!((made.len(), gone), (CONTEXT_PAUSE, 0), "{made:?}");
+}
+
+/// A constant that folds three instructions is not worth a row, one that folds four is.
+#[test]
+fn a_constant_that_folds_little_has_no_row() {
+    let main = CALLS.split("func @f(").next().expect("it has a main");
+    let rows = |last: &str| {
+        let text = format!(
+            "{main}func @f(%x: i32, %k: i32) -> i32 {{\nentry:\n  %a = mul.i32 %k, %k\n  \
+             %b = xor.i32 %a, %k\n  %c = mul.i32 %b, %k\n  %d = xor.i32 {last}\n  \
+             %y = add.i32 %x, %d\n  return %y\n}}\n"
+        );
+        contexts(&parsed(&text), ContextUse::On).0.len()
+    };
+    assert_eq!((rows("%c, %x"), rows("%c, %k")), (0, 2));
+}
+
+/// Text that computes `%{to}` from `%x` by so many pairs of a product and a quotient.
+fn filler(to: &str, pairs: usize) -> String {
+    let pair = |k: usize| {
+        let from = if k == 0 { "x".to_owned() } else { format!("{to}{}", k - 1) };
+        format!("  %{to}m{k} = mul.i32 %{from}, %x\n  %{to}{k} = udiv.i32 %{to}m{k}, %d\n")
+    };
+    let pairs = (0..pairs).map(pair);
+    format!("  %d = or.i32 %x, %one\n{}", pairs.collect::<String>())
+}
+
+/// The branch is one of few instructions that the constant removes from hundreds.
+#[test]
+fn a_row_that_is_nearly_as_long_as_the_version_is_not_kept() {
+    let rows = |pairs: usize| {
+        let long = format!("  %is = eq.i32 %k, %one\n{}", filler("z", pairs));
+        let text = CALLS.replace("  %is = eq.i32 %k, %one\n", &long);
+        let text = text.replace("mul.i32 %x, %three", &format!("mul.i32 %z{}, %three", pairs - 1));
+        contexts(&parsed(&text), ContextUse::On).0.len()
+    };
+    assert_eq!((rows(1), rows(200)), (2, 0));
+}
+
+/// Each row has one of two long arms of the callee. Rows go for their bytes, before there are too
+/// many of them.
+#[test]
+fn a_function_with_large_rows_lets_some_go() {
+    let (pairs, count) = (230, CONTEXT_ROWS - 2);
+    let calls = (0..count).map(|k| {
+        let sum = if k == 0 { "%sum".to_owned() } else { format!("%s{}", k - 1) };
+        format!(
+            "  %k{k} = const.i32 {k}\n  %r{k} = call @f(%i, %k{k})\n  \
+             %s{k} = add.i32 {sum}, %r{k}\n"
+        )
+    });
+    let calls: String = calls.collect();
+    let a = CALLS.find("  %a = call").expect("it calls");
+    let b = CALLS.find("  %next = add").expect("it counts");
+    let f = CALLS.find("func @f(").expect("it has the callee");
+    let main = format!("{}{calls}{}", &CALLS[..a], &CALLS[b..f]);
+    let main = main.replace("head(%next, %c)", &format!("head(%next, %s{})", count - 1));
+    let (first, other) = (filler("y", pairs), filler("z", pairs).replace("%d", "%e"));
+    let last = pairs - 1;
+    let text = format!(
+        "{main}func @f(%x: i32, %k: i32) -> i32 {{\nentry:\n  %one = const.i32 1\n  \
+         %is = eq.i32 %k, %one\n  br_if %is, first, other\nfirst:\n{first}  return %y{last}\n\
+         other:\n{other}  return %z{last}\n}}\n"
+    );
+    let (made, gone) = contexts(&parsed(&text), ContextUse::On);
+    assert!(made.len() == count && gone > 0 && gone < count, "{made:?} {gone}");
 }
 
 #[test]

@@ -14,7 +14,8 @@
 //!
 //! *Limits.* The rows of a function have [`CONTEXT_BYTES`] of machine code and are [`CONTEXT_ROWS`]
 //! at most. Beyond, the row goes whose calls were executed least. Its calls then lead to the
-//! version that other calls run, which is never given up here.
+//! version that other calls run, which is never given up here. One pause of a run tries
+//! [`CONTEXT_PAUSE`] rows.
 //!
 //! Source: contextual dispatch (Flückiger et al., *Contextual Dispatch for Function
 //! Specialization*, OOPSLA 2020), there with a search at each call.
@@ -39,6 +40,11 @@ pub const CONTEXT_ROWS: usize = 8;
 
 /// The most contexts of a function for which a row is tried: a recursive function may count.
 pub const CONTEXT_TRIES: usize = 32;
+
+/// The most contexts for which rows are tried in one pause of a run. Example: `f0(x, 1)` calls
+/// `f1(x, 2)`, that calls `f2(x, 3)`, and so on, and each row makes the next context. Further calls
+/// lead to installed versions. `a_chain_of_contexts_is_followed_so_far_in_one_pause`
+pub const CONTEXT_PAUSE: usize = 16;
 
 /// The most instructions of a function that gets context rows.
 pub const CONTEXT_SIZE: usize = 1000;
@@ -194,7 +200,8 @@ fn is_division(opcode: Opcode) -> bool {
 
 impl ContextRows {
     /// Lets the calls of an adopted version lead to rows, once, and makes the rows. Then does the
-    /// same for the calls of these rows. Cost: as [`speculate`] for each new row.
+    /// same for the calls of these rows. Tries [`CONTEXT_PAUSE`] contexts, and none once the engine
+    /// has no room. Cost: as [`speculate`] for each of them.
     ///
     /// # Errors
     /// If a call cannot be linked. A bug of ours.
@@ -204,7 +211,7 @@ impl ContextRows {
         version: &Arc<Version>,
         maker: &mut ContextMaker<'_, O>,
     ) -> Result<(), RunError> {
-        let mut open = vec![Arc::clone(version)];
+        let (mut open, mut left) = (vec![Arc::clone(version)], CONTEXT_PAUSE);
         while let Some(version) = open.pop() {
             let address = Arc::as_ptr(&version).addr();
             if version.calls().is_empty() || self.linked.contains_key(&address) {
@@ -214,7 +221,10 @@ impl ContextRows {
             let module = Arc::clone(tier.module());
             for (call, _) in version.calls().to_vec() {
                 let Some(key) = facts_of(&module, version.function(), call) else { continue };
-                if !self.rows.contains_key(&key) && self.tried(key.func) < CONTEXT_TRIES {
+                let may_try = left > 0 && !self.is_out_of_memory;
+                let is_new = !self.rows.contains_key(&key);
+                if may_try && is_new && self.tried(key.func) < CONTEXT_TRIES {
+                    left -= 1;
                     let row = self.make(tier, &module, &key, maker);
                     open.extend(row.iter().map(|row| Arc::clone(&row.version)));
                     self.rows.insert(key.clone(), row);

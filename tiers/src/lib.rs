@@ -19,7 +19,8 @@ mod tiered;
 mod worker;
 
 pub use contexts::{
-    ALIKE, CONTEXT_BYTES, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, ContextUse, MIN_WORTH,
+    ALIKE, CONTEXT_BYTES, CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, ContextUse,
+    MIN_WORTH,
 };
 pub use costs::Costs;
 pub use counted::native_profile;
