@@ -5,17 +5,20 @@ use crate::speculation::support::parsed;
 use interp::{Limits, Machine, NoHost, NoObserver, Options};
 use ir::{Func, Function, Inst, Module, Opcode, Point};
 use osier::check::{Checked, KnownCall, known_call};
-use osier::jit::{Action, Config, ContinueError, Engine, LinkError, Version, VersionSpec, Vm};
+use osier::jit::{
+    Action, Config, ContinueError, Engine, FailedPoint, LinkError, Version, VersionSpec, Vm,
+};
 use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Expected, Plan, speculate};
 use osier::tiers::{
-    CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer,
-    Tiered,
+    CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, CompiledKind, ContextUse,
+    Observer, TableUse, Tiered,
 };
 
 use passes::parse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use transition::VersionKey;
 use transition::mapping::Mapping;
 
 /// `@f` does one of three things by its second argument, which both calls in the loop fix.
@@ -236,6 +239,72 @@ fn a_long_function_has_no_context_rows() {
     let filler: String = (0..CONTEXT_SIZE).map(|k| format!("  %z{k} = add.i32 %x, %k\n")).collect();
     let text = CALLS.replace("last:\n", &format!("last:\n{filler}"));
     assert_eq!(contexts(&parsed(&text), ContextUse::On), (Vec::new(), 0));
+}
+
+/// The versions of rows, and the places where assumptions have failed.
+#[derive(Clone, Default)]
+struct FailureWatch(Arc<Mutex<RowFailures>>);
+
+#[derive(Clone, Default)]
+struct RowFailures {
+    rows: BTreeSet<VersionKey>,
+    failed: BTreeSet<(VersionKey, Inst)>,
+}
+
+impl Observer for FailureWatch {
+    fn step(&mut self, _step: Option<osier::driver::Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        let inst = at.version.points()[at.number].at.inst();
+        self.0.lock().expect("nobody panics").failed.insert((at.version.key(), inst));
+    }
+
+    fn compiled(&mut self, made: Compiled) {
+        if made.kind == CompiledKind::Row {
+            self.0.lock().expect("nobody panics").rows.insert(made.version);
+        }
+    }
+}
+
+/// Both calls pass 1 at first, and 0 at last; the embedder assumes 1, for the reason that contexts
+/// give. A row tests it.
+fn failures_in_rows() -> RowFailures {
+    let text = CALLS.replace(
+        "  jump head(%zero, %zero)\n",
+        "  %many = const.i32 500\n  %h = ult.i32 %n, %many\n  jump head(%zero, %zero)\n",
+    );
+    let text = text.replace("@f(%i, %one)", "@f(%h, %one)").replace("@f(%sum,", "@f(%h,");
+    let module = parsed(&text);
+    let [main, f] = ["main", "f"].map(|name| module.func_named(name).expect("it has both"));
+    let base = module.body(f).expect("it has a body");
+    let at = Point::before(base.first_inst(base.entry()));
+    let (value, expected) = (base.arguments()[0], Expected::Is(1));
+    let assume = [(f, vec![Assumption { at, value, expected, reason: 0xc0 }])];
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let limits = Limits::default();
+    let vm = Vm::new(&engine, &Arc::new(module.clone()), limits, Options::default());
+    let mut vm = vm.expect("it is instantiated");
+    let watch = FailureWatch::default();
+    let policy = Tiered::new_observed(10, parse("O2").expect("a pipeline"), watch.clone());
+    let policy = policy.speculating(BTreeMap::from(assume)).entering(TableUse::Nowhere);
+    vm.set_tiering(Box::new(policy));
+    let mut plain = Machine::new(&module, limits).expect("it is instantiated");
+    for n in [100, 7, 1000] {
+        let wanted = plain.invoke(main, &[n], &mut NoHost, &mut NoObserver);
+        assert_eq!(vm.invoke(main, &[n], &mut NoHost), Ok(wanted), "{n}");
+    }
+    watch.0.lock().expect("nobody panics").clone()
+}
+
+/// It has the bits of a fact, but is about another argument. Calls that do not prove it enter the
+/// row, where it fails.
+#[test]
+fn an_assumption_of_the_embedder_is_no_fact_of_a_context() {
+    let RowFailures { rows, failed } = failures_in_rows();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| failed.iter().any(|(key, _)| key == row)), "{failed:?}");
 }
 
 /// A caller, a row without its test, and the proof that the first call may enter it.

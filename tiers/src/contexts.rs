@@ -87,6 +87,8 @@ struct ContextKey {
 struct ContextRow {
     made: Speculative,
     version: Arc<Version>,
+    /// The assumptions of the context, which its code does not test.
+    untested: BTreeSet<Inst>,
     callers: Vec<RowCaller>,
 }
 
@@ -256,8 +258,8 @@ impl ContextRows {
         key: &ContextKey,
     ) -> Result<(), RunError> {
         let Some(Some(row)) = self.rows.get_mut(key) else { return Ok(()) };
-        let tests = tests(&row.made, &key.facts);
-        let proved = check::known_call(version.function(), call, row.version.function(), &tests);
+        let row_code = row.version.function();
+        let proved = check::known_call(version.function(), call, row_code, &row.untested);
         // The facts are the constants of this call, so the checker refuses none. A refused call
         // would run the installed version.
         let Ok(proved) = proved else { return Ok(()) };
@@ -313,12 +315,12 @@ impl ContextRows {
         };
         let is_alike = others.is_some_and(|n| optimized.inst_count() * 100 > n * ALIKE)
             && !facts.iter().any(is_divisor);
-        let untested = tests(&made, facts);
+        let untested = tests(base, &made, facts);
         if is_alike || untested.is_empty() {
             return None;
         }
         maker.observer.begin();
-        match compile(tier, module, *func, optimized, &made, untested) {
+        match compile(tier, module, *func, optimized, &made, untested.clone()) {
             Ok(version) => {
                 let (kind, of) = (CompiledKind::Row, version.key());
                 let (instructions, bytes) = (optimized.inst_count(), version.code_size());
@@ -327,7 +329,7 @@ impl ContextRows {
                 maker.observer.compiled(compiled);
                 maker.observer.in_context(func, &assume[..fact_count]);
                 self.bytes += bytes;
-                Some(ContextRow { made, version, callers: Vec::new() })
+                Some(ContextRow { made, version, untested, callers: Vec::new() })
             }
             Err(error) => {
                 self.is_out_of_memory |= is_out_of_memory(&error);
@@ -419,11 +421,15 @@ fn assumptions(base: &Function, facts: &ContextFacts) -> Vec<Assumption> {
     facts.iter().map(about).collect()
 }
 
-/// The assumptions of a row that are facts of its context.
-fn tests(made: &Speculative, facts: &ContextFacts) -> BTreeSet<Inst> {
+/// The assumptions of a row that are facts of its context: about the argument, with its bits. Those
+/// of an embedder may have the same reason
+/// (`an_assumption_of_the_embedder_is_no_fact_of_a_context`).
+fn tests(base: &Function, made: &Speculative, facts: &ContextFacts) -> BTreeSet<Inst> {
     let is_fact = |of: &Assumption| {
-        of.reason == CONTEXT_REASON
-            && facts.iter().any(|(_, bits)| of.expected == Expected::Is(*bits))
+        let about = |(index, bits): &(usize, u64)| {
+            base.arguments()[*index] == of.value && of.expected == Expected::Is(*bits)
+        };
+        facts.iter().any(about)
     };
     let own = made.exits.iter().filter(|exit| exit.assumption.as_ref().is_some_and(is_fact));
     own.map(|exit| exit.inst).collect()
