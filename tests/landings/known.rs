@@ -4,12 +4,12 @@
 use crate::speculation::support::parsed;
 use interp::{Limits, Machine, NoHost, NoObserver, Options};
 use ir::{Func, Function, Inst, Module, Opcode, Point};
-use osier::check::{Checked, KnownCall, known_call};
+use osier::check::{Checked, KnownCall, KnownCallFault, known_call};
 use osier::jit::{
     Action, Config, ContinueError, Engine, FailedPoint, LinkError, Version, VersionSpec, Vm,
 };
 use osier::osr::VersionTree;
-use osier::speculate::{Assumption, Expected, Plan, speculate};
+use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use osier::tiers::{
     CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, CompiledKind, ContextUse,
     Observer, TableUse, Tiered,
@@ -72,7 +72,7 @@ impl Observer for ContextWatch {
 
     fn begin(&mut self) {}
 
-    fn in_context(&mut self, _func: Func, facts: &[Assumption]) {
+    fn in_context(&mut self, _func: Func, facts: &[Assumption], _made: &Speculative) {
         let facts = facts.iter().map(|of| of.expected).collect();
         self.0.lock().expect("nobody panics").0.push(facts);
     }
@@ -248,6 +248,11 @@ struct FailureWatch(Arc<Mutex<RowFailures>>);
 #[derive(Clone, Default)]
 struct RowFailures {
     rows: BTreeSet<VersionKey>,
+    /// The assumptions of context rows, facts of contexts included.
+    assumed: BTreeMap<(VersionKey, Inst), Assumption>,
+    /// The rows that have gone.
+    gone: usize,
+    refused: usize,
     failed: BTreeSet<(VersionKey, Inst)>,
 }
 
@@ -255,6 +260,20 @@ impl Observer for FailureWatch {
     fn step(&mut self, _step: Option<osier::driver::Step>) {}
 
     fn begin(&mut self) {}
+
+    fn in_context(&mut self, _func: Func, _facts: &[Assumption], made: &Speculative) {
+        let key = made.forward.target();
+        let exits = made.exits.iter().filter_map(|exit| Some(((key, exit.inst), exit.assumption?)));
+        self.0.lock().expect("nobody panics").assumed.extend(exits);
+    }
+
+    fn out_of_context(&mut self, _func: Func, _facts: &[Assumption]) {
+        self.0.lock().expect("nobody panics").gone += 1;
+    }
+
+    fn without_link(&mut self, _func: Func, _call: Inst, _fault: KnownCallFault) {
+        self.0.lock().expect("nobody panics").refused += 1;
+    }
 
     fn failed(&mut self, at: FailedPoint<'_>) {
         let inst = at.version.points()[at.number].at.inst();
@@ -302,9 +321,18 @@ fn failures_in_rows() -> RowFailures {
 /// row, where it fails.
 #[test]
 fn an_assumption_of_the_embedder_is_no_fact_of_a_context() {
-    let RowFailures { rows, failed } = failures_in_rows();
-    assert_eq!(rows.len(), 2);
+    let RowFailures { rows, failed, refused, .. } = failures_in_rows();
+    assert_eq!((rows.len(), refused), (2, 0));
     assert!(rows.iter().all(|row| failed.iter().any(|(key, _)| key == row)), "{failed:?}");
+}
+
+/// The observer knows the assumption of each failure in a row, and that the row goes in the end.
+#[test]
+fn failures_in_context_rows_have_names() {
+    let RowFailures { rows, failed, assumed, gone, .. } = failures_in_rows();
+    let in_rows: Vec<_> = failed.iter().filter(|(key, _)| rows.contains(key)).collect();
+    assert_eq!((in_rows.len(), gone), (2, 2));
+    assert!(in_rows.iter().all(|at| assumed.get(*at).is_some_and(|of| of.reason == 0xc0)));
 }
 
 /// A caller, a row without its test, and the proof that the first call may enter it.

@@ -232,7 +232,8 @@ impl ContextRows {
                     self.rows.insert(key.clone(), row);
                     self.keep_within(tier, key.func, maker.observer)?;
                 }
-                self.lead(tier, &version, call, &key)?;
+                let caller = RowCaller { version: Arc::clone(&version), call };
+                self.lead(tier, caller, &key, maker.observer)?;
             }
         }
         Ok(())
@@ -250,21 +251,27 @@ impl ContextRows {
     }
 
     /// Lets a call lead to a row, if there is one.
-    fn lead(
+    fn lead<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
-        version: &Arc<Version>,
-        call: Inst,
+        caller: RowCaller,
         key: &ContextKey,
+        observer: &mut O,
     ) -> Result<(), RunError> {
         let Some(Some(row)) = self.rows.get_mut(key) else { return Ok(()) };
-        let row_code = row.version.function();
-        let proved = check::known_call(version.function(), call, row_code, &row.untested);
+        let from = caller.version.function();
+        let proved = check::known_call(from, caller.call, row.version.function(), &row.untested);
         // The facts are the constants of this call, so the checker refuses none. A refused call
-        // would run the installed version.
-        let Ok(proved) = proved else { return Ok(()) };
-        tier.link_call(version, &proved, &row.version).map_err(RunError::Link)?;
-        row.callers.push(RowCaller { version: Arc::clone(version), call });
+        // runs the installed version.
+        let proved = match proved {
+            Ok(proved) => proved,
+            Err(fault) => {
+                observer.without_link(caller.version.func(), caller.call, fault);
+                return Ok(());
+            }
+        };
+        tier.link_call(&caller.version, &proved, &row.version).map_err(RunError::Link)?;
+        row.callers.push(caller);
         Ok(())
     }
 
@@ -327,7 +334,7 @@ impl ContextRows {
                 let func = *func;
                 let compiled = Compiled { func, version: of, kind, instructions, bytes };
                 maker.observer.compiled(compiled);
-                maker.observer.in_context(func, &assume[..fact_count]);
+                maker.observer.in_context(func, &assume[..fact_count], &made);
                 self.bytes += bytes;
                 Some(ContextRow { made, version, untested, callers: Vec::new() })
             }
@@ -359,11 +366,7 @@ impl ContextRows {
             let old = kept.iter().filter(|(_, row)| !row.callers.is_empty());
             let least = old.min_by_key(|(_, row)| row.hits()).or(kept.first());
             let Some(key) = least.map(|(key, _)| (*key).clone()) else { return Ok(()) };
-            let module = Arc::clone(tier.module());
-            if let Some(base) = module.body(func) {
-                observer.out_of_context(func, &assumptions(base, &key.facts));
-            }
-            self.let_go(tier, &key)?;
+            self.let_go(tier, &key, observer)?;
         }
     }
 
@@ -371,8 +374,16 @@ impl ContextRows {
     ///
     /// # Errors
     /// If a call cannot lead back. A bug of ours.
-    fn let_go(&mut self, tier: &mut Tier<'_>, key: &ContextKey) -> Result<(), RunError> {
+    fn let_go<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: &ContextKey,
+        observer: &mut O,
+    ) -> Result<(), RunError> {
         let Some(row) = self.rows.get_mut(key).and_then(Option::take) else { return Ok(()) };
+        if let Some(base) = tier.module().body(key.func) {
+            observer.out_of_context(key.func, &assumptions(base, &key.facts));
+        }
         self.bytes = self.bytes.saturating_sub(row.version.code_size());
         // A frame may be in the row, and leave it by a point. Released, it would end the run.
         for RowCaller { version, call } in &row.callers {
@@ -399,13 +410,14 @@ impl ContextRows {
     ///
     /// # Errors
     /// If a call cannot lead back. A bug of ours.
-    pub(super) fn give_up(
+    pub(super) fn give_up<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
+        observer: &mut O,
     ) -> Result<(), RunError> {
         match self.row(at).map(|(key, _)| key.clone()) {
-            Some(key) => self.let_go(tier, &key),
+            Some(key) => self.let_go(tier, &key, observer),
             None => Ok(()),
         }
     }

@@ -59,7 +59,7 @@ impl<O: Observer> Tiered<O> {
         at: FailedPoint<'_>,
     ) -> Result<(), RunError> {
         match at.count >= crate::MAX_FAILURES {
-            true => self.contexts.give_up(tier, at),
+            true => self.contexts.give_up(tier, at, &mut self.observer),
             false => Ok(()),
         }
     }
