@@ -96,16 +96,15 @@ struct ContextRow {
 struct RowCaller {
     version: Arc<Version>,
     call: Inst,
+    /// The number of the call in [`Version::calls`].
+    number: usize,
 }
 
 impl ContextRow {
     /// How often its calls were executed.
     fn hits(&self) -> u64 {
-        let count = |caller: &RowCaller| {
-            let calls = caller.version.calls().iter().zip(caller.version.call_counts());
-            calls.filter(|((inst, _), _)| *inst == caller.call).map(|(_, count)| count).sum::<u64>()
-        };
-        self.callers.iter().map(count).sum()
+        let counts = self.callers.iter().filter_map(|of| of.version.call_count(of.number));
+        counts.sum()
     }
 }
 
@@ -221,8 +220,8 @@ impl ContextRows {
             }
             self.linked.insert(address, Arc::clone(&version));
             let module = Arc::clone(tier.module());
-            for (call, _) in version.calls().to_vec() {
-                let Some(key) = facts_of(&module, version.function(), call) else { continue };
+            for (number, (call, _)) in version.calls().iter().enumerate() {
+                let Some(key) = facts_of(&module, version.function(), *call) else { continue };
                 let may_try = left > 0 && !self.is_out_of_memory;
                 let is_new = !self.rows.contains_key(&key);
                 if may_try && is_new && self.tried(key.func) < CONTEXT_TRIES {
@@ -232,7 +231,7 @@ impl ContextRows {
                     self.rows.insert(key.clone(), row);
                     self.keep_within(tier, key.func, maker.observer)?;
                 }
-                let caller = RowCaller { version: Arc::clone(&version), call };
+                let caller = RowCaller { version: Arc::clone(&version), call: *call, number };
                 self.lead(tier, caller, &key, maker.observer)?;
             }
         }
@@ -386,7 +385,7 @@ impl ContextRows {
         }
         self.bytes = self.bytes.saturating_sub(row.version.code_size());
         // A frame may be in the row, and leave it by a point. Released, it would end the run.
-        for RowCaller { version, call } in &row.callers {
+        for RowCaller { version, call, .. } in &row.callers {
             tier.unlink_call(version, *call).map_err(RunError::Link)?;
         }
         Ok(())
