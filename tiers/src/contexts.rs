@@ -140,6 +140,8 @@ pub(super) struct ContextMaker<'a, O> {
     pub(super) speculations: &'a mut Speculations,
     pub(super) pipeline: &'a Pipeline,
     pub(super) observer: &'a mut O,
+    /// The contexts that may still be tried in this pause.
+    pub(super) left: usize,
 }
 
 /// The direct calls of a function that may lead to context rows. Linear in the function, and in the
@@ -201,8 +203,8 @@ fn is_division(opcode: Opcode) -> bool {
 
 impl ContextRows {
     /// Lets the calls of an adopted version lead to rows, once, and makes the rows. Then does the
-    /// same for the calls of these rows. Tries [`CONTEXT_PAUSE`] contexts, and none once the engine
-    /// has no room. Cost: as [`speculate`] for each of them.
+    /// same for the calls of these rows. Tries no context once none is left for this pause, or the
+    /// engine has no room. Cost: as [`speculate`] for each context tried.
     ///
     /// # Errors
     /// If a call cannot be linked. A bug of ours.
@@ -212,7 +214,7 @@ impl ContextRows {
         version: &Arc<Version>,
         maker: &mut ContextMaker<'_, O>,
     ) -> Result<(), RunError> {
-        let (mut open, mut left) = (vec![Arc::clone(version)], CONTEXT_PAUSE);
+        let mut open = vec![Arc::clone(version)];
         while let Some(version) = open.pop() {
             let address = Arc::as_ptr(&version).addr();
             if version.calls().is_empty() || self.linked.contains_key(&address) {
@@ -222,10 +224,10 @@ impl ContextRows {
             let module = Arc::clone(tier.module());
             for (number, (call, _)) in version.calls().iter().enumerate() {
                 let Some(key) = facts_of(&module, version.function(), *call) else { continue };
-                let may_try = left > 0 && !self.is_out_of_memory;
+                let may_try = maker.left > 0 && !self.is_out_of_memory;
                 let is_new = !self.rows.contains_key(&key);
                 if may_try && is_new && self.tried(key.func) < CONTEXT_TRIES {
-                    left -= 1;
+                    maker.left -= 1;
                     let row = self.make(tier, &module, &key, maker);
                     open.extend(row.iter().map(|row| Arc::clone(&row.version)));
                     self.rows.insert(key.clone(), row);
