@@ -10,6 +10,7 @@
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Module, Type};
 use osier::jit::{Config, Engine, Vm};
+use osier::speculate::{Assumption, Speculative};
 use osier::tiers::{Compiled, ContextUse, Observer, Tiered};
 use osier::{Format, load, passes};
 use std::error::Error;
@@ -80,7 +81,7 @@ impl Observer for Rows {
 
     fn begin(&mut self) {}
 
-    fn in_context(&mut self, _func: Func, _facts: &[osier::speculate::Assumption]) {
+    fn in_context(&mut self, _func: Func, _facts: &[Assumption], _made: &Speculative) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -39,7 +39,8 @@ pub enum TableError {
     NotAvailable(Value),
     /// The module declares no such global.
     NoSuchGlobal(Global),
-    /// The row is entered from another version, or at another point, than the table's.
+    /// The row is entered from another version, or at another point, than the table's, or a
+    /// context is about another version.
     OtherVersion,
     /// The table has no row, or its last row makes an assumption.
     LastAssumes,
@@ -59,7 +60,9 @@ impl fmt::Display for TableError {
         match self {
             TableError::NotAvailable(value) => write!(f, "{value} is not live at the landing"),
             TableError::NoSuchGlobal(global) => write!(f, "the module declares no {global}"),
-            TableError::OtherVersion => f.write_str("the row is not one of this point of the base"),
+            TableError::OtherVersion => {
+                f.write_str("the row or context is not of this point of the base")
+            }
             TableError::LastAssumes => f.write_str("the last row of the table assumes something"),
             TableError::AfterLast => f.write_str("a row that assumes nothing is the last"),
             TableError::TooManyBytes { bytes, limit } => {
@@ -97,13 +100,17 @@ impl RowTable {
     /// global.
     ///
     /// # Errors
-    /// [`TableError::NotAvailable`] and [`TableError::NoSuchGlobal`]: the first fact at fault.
+    /// [`TableError::OtherVersion`] if `base` is not that of the table. [`TableError::NotAvailable`]
+    /// and [`TableError::NoSuchGlobal`]: the first fact at fault.
     pub fn context(
         &self,
         module: &Module,
         base: &Function,
         facts: &[ContextFact],
     ) -> Result<Vec<Assumption>, TableError> {
+        if VersionKey::of(base) != self.base {
+            return Err(TableError::OtherVersion);
+        }
         let live = &self.code.stay().entry().requires;
         let mut all = Vec::new();
         for ContextFact { of, expected } in facts {

@@ -4,17 +4,21 @@
 use crate::speculation::support::parsed;
 use interp::{Limits, Machine, NoHost, NoObserver, Options};
 use ir::{Func, Function, Inst, Module, Opcode, Point};
-use osier::check::{Checked, KnownCall, known_call};
-use osier::jit::{Action, Config, ContinueError, Engine, LinkError, Version, VersionSpec, Vm};
+use osier::check::{Checked, KnownCall, KnownCallFault, known_call};
+use osier::jit::{
+    Action, Config, ContinueError, Engine, FailedPoint, LinkError, Version, VersionSpec, Vm,
+};
 use osier::osr::VersionTree;
-use osier::speculate::{Assumption, Expected, Plan, speculate};
+use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use osier::tiers::{
-    CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, ContextUse, Observer, Tiered,
+    CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, CompiledKind, ContextUse,
+    Observer, TableUse, Tiered,
 };
 
 use passes::parse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use transition::VersionKey;
 use transition::mapping::Mapping;
 
 /// `@f` does one of three things by its second argument, which both calls in the loop fix.
@@ -68,7 +72,7 @@ impl Observer for ContextWatch {
 
     fn begin(&mut self) {}
 
-    fn in_context(&mut self, _func: Func, facts: &[Assumption]) {
+    fn in_context(&mut self, _func: Func, facts: &[Assumption], _made: &Speculative) {
         let facts = facts.iter().map(|of| of.expected).collect();
         self.0.lock().expect("nobody panics").0.push(facts);
     }
@@ -142,11 +146,193 @@ fn a_function_that_counts_in_its_argument_has_few_rows() {
     assert!(made.len() > CONTEXT_ROWS && made.len() <= CONTEXT_TRIES, "{made:?} {gone}");
 }
 
+/// Each row of `@f0` calls `@f1` with the next constant, and so on. The rest of the chain runs
+/// installed versions.
+#[test]
+fn a_chain_of_contexts_is_followed_so_far_in_one_pause() {
+    let length = 2 * CONTEXT_PAUSE;
+    let chain = (0..length).map(|k| {
+        let next = k + 1;
+        format!(
+            "func @f{k}(%x: i32, %k: i32) -> i32 {{\nentry:\n  %one = const.i32 1\n  \
+             %odd = and.i32 %k, %one\n  br_if %odd, first, other\nfirst:\n  jump last(%x)\n\
+             other:\n  %y = mul.i32 %x, %x\n  jump last(%y)\nlast(%z: i32):\n  \
+             %next = add.i32 %k, %one\n  %r = call @f{next}(%z, %next)\n  return %r\n}}\n"
+        )
+    });
+    let chain: String = chain.collect();
+    let end = format!("func @f{length}(%x: i32, %k: i32) -> i32 {{\nentry:\n  return %x\n}}\n");
+    let main = CALLS.split("func @f(").next().expect("it has a main").replace("@f(", "@f0(");
+    let main = main.replace("call @f0(%sum, %two)", "call @f0(%sum, %one)");
+    let (made, gone) = contexts(&parsed(&format!("{main}{chain}{end}")), ContextUse::On);
+    assert_eq!((made.len(), gone), (CONTEXT_PAUSE, 0), "{made:?}");
+}
+
+/// A constant that folds three instructions is not worth a row, one that folds four is.
+#[test]
+fn a_constant_that_folds_little_has_no_row() {
+    let main = CALLS.split("func @f(").next().expect("it has a main");
+    let rows = |last: &str| {
+        let text = format!(
+            "{main}func @f(%x: i32, %k: i32) -> i32 {{\nentry:\n  %a = mul.i32 %k, %k\n  \
+             %b = xor.i32 %a, %k\n  %c = mul.i32 %b, %k\n  %d = xor.i32 {last}\n  \
+             %y = add.i32 %x, %d\n  return %y\n}}\n"
+        );
+        contexts(&parsed(&text), ContextUse::On).0.len()
+    };
+    assert_eq!((rows("%c, %x"), rows("%c, %k")), (0, 2));
+}
+
+/// Text that computes `%{to}` from `%x` by so many pairs of a product and a quotient.
+fn filler(to: &str, pairs: usize) -> String {
+    let pair = |k: usize| {
+        let from = if k == 0 { "x".to_owned() } else { format!("{to}{}", k - 1) };
+        format!("  %{to}m{k} = mul.i32 %{from}, %x\n  %{to}{k} = udiv.i32 %{to}m{k}, %d\n")
+    };
+    let pairs = (0..pairs).map(pair);
+    format!("  %d = or.i32 %x, %one\n{}", pairs.collect::<String>())
+}
+
+/// The branch is one of few instructions that the constant removes from hundreds.
+#[test]
+fn a_row_that_is_nearly_as_long_as_the_version_is_not_kept() {
+    let rows = |pairs: usize| {
+        let long = format!("  %is = eq.i32 %k, %one\n{}", filler("z", pairs));
+        let text = CALLS.replace("  %is = eq.i32 %k, %one\n", &long);
+        let text = text.replace("mul.i32 %x, %three", &format!("mul.i32 %z{}, %three", pairs - 1));
+        contexts(&parsed(&text), ContextUse::On).0.len()
+    };
+    assert_eq!((rows(1), rows(200)), (2, 0));
+}
+
+/// Each row has one of two long arms of the callee. Rows go for their bytes, before there are too
+/// many of them.
+#[test]
+fn a_function_with_large_rows_lets_some_go() {
+    let (pairs, count) = (230, CONTEXT_ROWS - 2);
+    let calls = (0..count).map(|k| {
+        let sum = if k == 0 { "%sum".to_owned() } else { format!("%s{}", k - 1) };
+        format!(
+            "  %k{k} = const.i32 {k}\n  %r{k} = call @f(%i, %k{k})\n  \
+             %s{k} = add.i32 {sum}, %r{k}\n"
+        )
+    });
+    let calls: String = calls.collect();
+    let a = CALLS.find("  %a = call").expect("it calls");
+    let b = CALLS.find("  %next = add").expect("it counts");
+    let f = CALLS.find("func @f(").expect("it has the callee");
+    let main = format!("{}{calls}{}", &CALLS[..a], &CALLS[b..f]);
+    let main = main.replace("head(%next, %c)", &format!("head(%next, %s{})", count - 1));
+    let (first, other) = (filler("y", pairs), filler("z", pairs).replace("%d", "%e"));
+    let last = pairs - 1;
+    let text = format!(
+        "{main}func @f(%x: i32, %k: i32) -> i32 {{\nentry:\n  %one = const.i32 1\n  \
+         %is = eq.i32 %k, %one\n  br_if %is, first, other\nfirst:\n{first}  return %y{last}\n\
+         other:\n{other}  return %z{last}\n}}\n"
+    );
+    let (made, gone) = contexts(&parsed(&text), ContextUse::On);
+    assert!(made.len() == count && gone > 0 && gone < count, "{made:?} {gone}");
+}
+
 #[test]
 fn a_long_function_has_no_context_rows() {
     let filler: String = (0..CONTEXT_SIZE).map(|k| format!("  %z{k} = add.i32 %x, %k\n")).collect();
     let text = CALLS.replace("last:\n", &format!("last:\n{filler}"));
     assert_eq!(contexts(&parsed(&text), ContextUse::On), (Vec::new(), 0));
+}
+
+/// The versions of rows, and the places where assumptions have failed.
+#[derive(Clone, Default)]
+struct FailureWatch(Arc<Mutex<RowFailures>>);
+
+#[derive(Clone, Default)]
+struct RowFailures {
+    rows: BTreeSet<VersionKey>,
+    /// The assumptions of context rows, facts of contexts included.
+    assumed: BTreeMap<(VersionKey, Inst), Assumption>,
+    /// The rows that have gone.
+    gone: usize,
+    refused: usize,
+    failed: BTreeSet<(VersionKey, Inst)>,
+}
+
+impl Observer for FailureWatch {
+    fn step(&mut self, _step: Option<osier::driver::Step>) {}
+
+    fn begin(&mut self) {}
+
+    fn in_context(&mut self, _func: Func, _facts: &[Assumption], made: &Speculative) {
+        let key = made.forward.target();
+        let exits = made.exits.iter().filter_map(|exit| Some(((key, exit.inst), exit.assumption?)));
+        self.0.lock().expect("nobody panics").assumed.extend(exits);
+    }
+
+    fn out_of_context(&mut self, _func: Func, _facts: &[Assumption]) {
+        self.0.lock().expect("nobody panics").gone += 1;
+    }
+
+    fn without_link(&mut self, _func: Func, _call: Inst, _fault: KnownCallFault) {
+        self.0.lock().expect("nobody panics").refused += 1;
+    }
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        let inst = at.version.points()[at.number].at.inst();
+        self.0.lock().expect("nobody panics").failed.insert((at.version.key(), inst));
+    }
+
+    fn compiled(&mut self, made: Compiled) {
+        if made.kind == CompiledKind::Row {
+            self.0.lock().expect("nobody panics").rows.insert(made.version);
+        }
+    }
+}
+
+/// Both calls pass 1 at first, and 0 at last; the embedder assumes 1, for the reason that contexts
+/// give. A row tests it.
+fn failures_in_rows() -> RowFailures {
+    let text = CALLS.replace(
+        "  jump head(%zero, %zero)\n",
+        "  %many = const.i32 500\n  %h = ult.i32 %n, %many\n  jump head(%zero, %zero)\n",
+    );
+    let text = text.replace("@f(%i, %one)", "@f(%h, %one)").replace("@f(%sum,", "@f(%h,");
+    let module = parsed(&text);
+    let [main, f] = ["main", "f"].map(|name| module.func_named(name).expect("it has both"));
+    let base = module.body(f).expect("it has a body");
+    let at = Point::before(base.first_inst(base.entry()));
+    let (value, expected) = (base.arguments()[0], Expected::Is(1));
+    let assume = [(f, vec![Assumption { at, value, expected, reason: 0xc0 }])];
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let limits = Limits::default();
+    let vm = Vm::new(&engine, &Arc::new(module.clone()), limits, Options::default());
+    let mut vm = vm.expect("it is instantiated");
+    let watch = FailureWatch::default();
+    let policy = Tiered::new_observed(10, parse("O2").expect("a pipeline"), watch.clone());
+    let policy = policy.speculating(BTreeMap::from(assume)).entering(TableUse::Nowhere);
+    vm.set_tiering(Box::new(policy));
+    let mut plain = Machine::new(&module, limits).expect("it is instantiated");
+    for n in [100, 7, 1000] {
+        let wanted = plain.invoke(main, &[n], &mut NoHost, &mut NoObserver);
+        assert_eq!(vm.invoke(main, &[n], &mut NoHost), Ok(wanted), "{n}");
+    }
+    watch.0.lock().expect("nobody panics").clone()
+}
+
+/// It has the bits of a fact, but is about another argument. Calls that do not prove it enter the
+/// row, where it fails.
+#[test]
+fn an_assumption_of_the_embedder_is_no_fact_of_a_context() {
+    let RowFailures { rows, failed, refused, .. } = failures_in_rows();
+    assert_eq!((rows.len(), refused), (2, 0));
+    assert!(rows.iter().all(|row| failed.iter().any(|(key, _)| key == row)), "{failed:?}");
+}
+
+/// The observer knows the assumption of each failure in a row, and that the row goes in the end.
+#[test]
+fn failures_in_context_rows_have_names() {
+    let RowFailures { rows, failed, assumed, gone, .. } = failures_in_rows();
+    let in_rows: Vec<_> = failed.iter().filter(|(key, _)| rows.contains(key)).collect();
+    assert_eq!((in_rows.len(), gone), (2, 2));
+    assert!(in_rows.iter().all(|at| assumed.get(*at).is_some_and(|of| of.reason == 0xc0)));
 }
 
 /// A caller, a row without its test, and the proof that the first call may enter it.

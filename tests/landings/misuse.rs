@@ -118,6 +118,18 @@ fn a_row_of_another_version_is_refused() {
     });
 }
 
+/// The value is live there, too, but other code computes it.
+#[test]
+fn a_context_of_another_version_is_refused() {
+    let mut filled = Filled::new();
+    let other = parsed(&SCALED.replace("%m = mul", "%m = add"));
+    let (_, base) = first(&other);
+    filled.refuses(TableError::OtherVersion, |filled| {
+        let context = filled.table.context(&filled.module, base, &[fact(base, "scale", 3)]);
+        context.expect_err("another function")
+    });
+}
+
 #[test]
 fn a_table_whose_last_row_assumes_is_not_complete() {
     let mut filled = Filled::new();

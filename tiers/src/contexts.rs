@@ -14,7 +14,8 @@
 //!
 //! *Limits.* The rows of a function have [`CONTEXT_BYTES`] of machine code and are [`CONTEXT_ROWS`]
 //! at most. Beyond, the row goes whose calls were executed least. Its calls then lead to the
-//! version that other calls run, which is never given up here.
+//! version that other calls run, which is never given up here. One pause of a run tries
+//! [`CONTEXT_PAUSE`] rows.
 //!
 //! Source: contextual dispatch (Flückiger et al., *Contextual Dispatch for Function
 //! Specialization*, OOPSLA 2020), there with a search at each call.
@@ -39,6 +40,11 @@ pub const CONTEXT_ROWS: usize = 8;
 
 /// The most contexts of a function for which a row is tried: a recursive function may count.
 pub const CONTEXT_TRIES: usize = 32;
+
+/// The most contexts for which rows are tried in one pause of a run. Example: `f0(x, 1)` calls
+/// `f1(x, 2)`, that calls `f2(x, 3)`, and so on, and each row makes the next context. Further calls
+/// lead to installed versions. `a_chain_of_contexts_is_followed_so_far_in_one_pause`
+pub const CONTEXT_PAUSE: usize = 16;
 
 /// The most instructions of a function that gets context rows.
 pub const CONTEXT_SIZE: usize = 1000;
@@ -81,6 +87,8 @@ struct ContextKey {
 struct ContextRow {
     made: Speculative,
     version: Arc<Version>,
+    /// The assumptions of the context, which its code does not test.
+    untested: BTreeSet<Inst>,
     callers: Vec<RowCaller>,
 }
 
@@ -88,16 +96,15 @@ struct ContextRow {
 struct RowCaller {
     version: Arc<Version>,
     call: Inst,
+    /// The number of the call in [`Version::calls`].
+    number: usize,
 }
 
 impl ContextRow {
     /// How often its calls were executed.
     fn hits(&self) -> u64 {
-        let count = |caller: &RowCaller| {
-            let calls = caller.version.calls().iter().zip(caller.version.call_counts());
-            calls.filter(|((inst, _), _)| *inst == caller.call).map(|(_, count)| count).sum::<u64>()
-        };
-        self.callers.iter().map(count).sum()
+        let counts = self.callers.iter().filter_map(|of| of.version.call_count(of.number));
+        counts.sum()
     }
 }
 
@@ -133,6 +140,8 @@ pub(super) struct ContextMaker<'a, O> {
     pub(super) speculations: &'a mut Speculations,
     pub(super) pipeline: &'a Pipeline,
     pub(super) observer: &'a mut O,
+    /// The contexts that may still be tried in this pause.
+    pub(super) left: usize,
 }
 
 /// The direct calls of a function that may lead to context rows. Linear in the function, and in the
@@ -194,7 +203,8 @@ fn is_division(opcode: Opcode) -> bool {
 
 impl ContextRows {
     /// Lets the calls of an adopted version lead to rows, once, and makes the rows. Then does the
-    /// same for the calls of these rows. Cost: as [`speculate`] for each new row.
+    /// same for the calls of these rows. Tries no context once none is left for this pause, or the
+    /// engine has no room. Cost: as [`speculate`] for each context tried.
     ///
     /// # Errors
     /// If a call cannot be linked. A bug of ours.
@@ -212,15 +222,19 @@ impl ContextRows {
             }
             self.linked.insert(address, Arc::clone(&version));
             let module = Arc::clone(tier.module());
-            for (call, _) in version.calls().to_vec() {
-                let Some(key) = facts_of(&module, version.function(), call) else { continue };
-                if !self.rows.contains_key(&key) && self.tried(key.func) < CONTEXT_TRIES {
+            for (number, (call, _)) in version.calls().iter().enumerate() {
+                let Some(key) = facts_of(&module, version.function(), *call) else { continue };
+                let may_try = maker.left > 0 && !self.is_out_of_memory;
+                let is_new = !self.rows.contains_key(&key);
+                if may_try && is_new && self.tried(key.func) < CONTEXT_TRIES {
+                    maker.left -= 1;
                     let row = self.make(tier, &module, &key, maker);
                     open.extend(row.iter().map(|row| Arc::clone(&row.version)));
                     self.rows.insert(key.clone(), row);
                     self.keep_within(tier, key.func, maker.observer)?;
                 }
-                self.lead(tier, &version, call, &key)?;
+                let caller = RowCaller { version: Arc::clone(&version), call: *call, number };
+                self.lead(tier, caller, &key, maker.observer)?;
             }
         }
         Ok(())
@@ -238,21 +252,27 @@ impl ContextRows {
     }
 
     /// Lets a call lead to a row, if there is one.
-    fn lead(
+    fn lead<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
-        version: &Arc<Version>,
-        call: Inst,
+        caller: RowCaller,
         key: &ContextKey,
+        observer: &mut O,
     ) -> Result<(), RunError> {
         let Some(Some(row)) = self.rows.get_mut(key) else { return Ok(()) };
-        let tests = tests(&row.made, &key.facts);
-        let proved = check::known_call(version.function(), call, row.version.function(), &tests);
+        let from = caller.version.function();
+        let proved = check::known_call(from, caller.call, row.version.function(), &row.untested);
         // The facts are the constants of this call, so the checker refuses none. A refused call
-        // would run the installed version.
-        let Ok(proved) = proved else { return Ok(()) };
-        tier.link_call(version, &proved, &row.version).map_err(RunError::Link)?;
-        row.callers.push(RowCaller { version: Arc::clone(version), call });
+        // runs the installed version.
+        let proved = match proved {
+            Ok(proved) => proved,
+            Err(fault) => {
+                observer.without_link(caller.version.func(), caller.call, fault);
+                return Ok(());
+            }
+        };
+        tier.link_call(&caller.version, &proved, &row.version).map_err(RunError::Link)?;
+        row.callers.push(caller);
         Ok(())
     }
 
@@ -303,21 +323,21 @@ impl ContextRows {
         };
         let is_alike = others.is_some_and(|n| optimized.inst_count() * 100 > n * ALIKE)
             && !facts.iter().any(is_divisor);
-        let untested = tests(&made, facts);
+        let untested = tests(base, &made, facts);
         if is_alike || untested.is_empty() {
             return None;
         }
         maker.observer.begin();
-        match compile(tier, module, *func, optimized, &made, untested) {
+        match compile(tier, module, *func, optimized, &made, untested.clone()) {
             Ok(version) => {
                 let (kind, of) = (CompiledKind::Row, version.key());
                 let (instructions, bytes) = (optimized.inst_count(), version.code_size());
                 let func = *func;
                 let compiled = Compiled { func, version: of, kind, instructions, bytes };
                 maker.observer.compiled(compiled);
-                maker.observer.in_context(func, &assume[..fact_count]);
+                maker.observer.in_context(func, &assume[..fact_count], &made);
                 self.bytes += bytes;
-                Some(ContextRow { made, version, callers: Vec::new() })
+                Some(ContextRow { made, version, untested, callers: Vec::new() })
             }
             Err(error) => {
                 self.is_out_of_memory |= is_out_of_memory(&error);
@@ -347,11 +367,7 @@ impl ContextRows {
             let old = kept.iter().filter(|(_, row)| !row.callers.is_empty());
             let least = old.min_by_key(|(_, row)| row.hits()).or(kept.first());
             let Some(key) = least.map(|(key, _)| (*key).clone()) else { return Ok(()) };
-            let module = Arc::clone(tier.module());
-            if let Some(base) = module.body(func) {
-                observer.out_of_context(func, &assumptions(base, &key.facts));
-            }
-            self.let_go(tier, &key)?;
+            self.let_go(tier, &key, observer)?;
         }
     }
 
@@ -359,11 +375,19 @@ impl ContextRows {
     ///
     /// # Errors
     /// If a call cannot lead back. A bug of ours.
-    fn let_go(&mut self, tier: &mut Tier<'_>, key: &ContextKey) -> Result<(), RunError> {
+    fn let_go<O: Observer>(
+        &mut self,
+        tier: &mut Tier<'_>,
+        key: &ContextKey,
+        observer: &mut O,
+    ) -> Result<(), RunError> {
         let Some(row) = self.rows.get_mut(key).and_then(Option::take) else { return Ok(()) };
+        if let Some(base) = tier.module().body(key.func) {
+            observer.out_of_context(key.func, &assumptions(base, &key.facts));
+        }
         self.bytes = self.bytes.saturating_sub(row.version.code_size());
         // A frame may be in the row, and leave it by a point. Released, it would end the run.
-        for RowCaller { version, call } in &row.callers {
+        for RowCaller { version, call, .. } in &row.callers {
             tier.unlink_call(version, *call).map_err(RunError::Link)?;
         }
         Ok(())
@@ -387,13 +411,14 @@ impl ContextRows {
     ///
     /// # Errors
     /// If a call cannot lead back. A bug of ours.
-    pub(super) fn give_up(
+    pub(super) fn give_up<O: Observer>(
         &mut self,
         tier: &mut Tier<'_>,
         at: FailedPoint<'_>,
+        observer: &mut O,
     ) -> Result<(), RunError> {
         match self.row(at).map(|(key, _)| key.clone()) {
-            Some(key) => self.let_go(tier, &key),
+            Some(key) => self.let_go(tier, &key, observer),
             None => Ok(()),
         }
     }
@@ -409,11 +434,15 @@ fn assumptions(base: &Function, facts: &ContextFacts) -> Vec<Assumption> {
     facts.iter().map(about).collect()
 }
 
-/// The assumptions of a row that are facts of its context.
-fn tests(made: &Speculative, facts: &ContextFacts) -> BTreeSet<Inst> {
+/// The assumptions of a row that are facts of its context: about the argument, with its bits. Those
+/// of an embedder may have the same reason
+/// (`an_assumption_of_the_embedder_is_no_fact_of_a_context`).
+fn tests(base: &Function, made: &Speculative, facts: &ContextFacts) -> BTreeSet<Inst> {
     let is_fact = |of: &Assumption| {
-        of.reason == CONTEXT_REASON
-            && facts.iter().any(|(_, bits)| of.expected == Expected::Is(*bits))
+        let about = |(index, bits): &(usize, u64)| {
+            base.arguments()[*index] == of.value && of.expected == Expected::Is(*bits)
+        };
+        facts.iter().any(about)
     };
     let own = made.exits.iter().filter(|exit| exit.assumption.as_ref().is_some_and(is_fact));
     own.map(|exit| exit.inst).collect()

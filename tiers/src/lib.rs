@@ -19,7 +19,8 @@ mod tiered;
 mod worker;
 
 pub use contexts::{
-    ALIKE, CONTEXT_BYTES, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, ContextUse, MIN_WORTH,
+    ALIKE, CONTEXT_BYTES, CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, ContextUse,
+    MIN_WORTH,
 };
 pub use costs::Costs;
 pub use counted::native_profile;
@@ -29,12 +30,13 @@ pub use speculating::{AskedFunction, MAX_FAILURES, MAX_VERSIONS};
 pub use tables::{FUNCTION_BYTES, ROW_AFTER, RowError, TABLE_BYTES, TABLE_ROWS, TableUse};
 pub use tiered::Tiered;
 
+use check::KnownCallFault;
 use derive::driver::{self, GivenUp, Step};
 use derive::inlining::ModuleSites;
 use derive::landing::LandingRow;
 use derive::speculate::{Assumption, SpeculateError, Speculative};
 use interp::{Host, Outcome};
-use ir::{Func, Function, Module, Point};
+use ir::{Func, Function, Inst, Module, Point};
 use jit::{Engine, FailedPoint, RunError, Tier, Tiering, VersionSpec, Vm};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use transition::VersionKey;
@@ -109,13 +111,20 @@ pub trait Observer {
         let _ = (exit, at, row);
     }
 
-    /// A row of a function was made for calls with these arguments.
-    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
-        let _ = (func, facts);
+    /// A row of a function was made for calls with these arguments. Of the assumptions that it
+    /// makes, its code does not test those about the arguments.
+    fn in_context(&mut self, func: Func, facts: &[Assumption], made: &Speculative) {
+        let _ = (func, facts, made);
+    }
+
+    /// A call with known arguments, in a version of this function, does not lead to the row for
+    /// these arguments: the checker refuses it. A bug of ours.
+    fn without_link(&mut self, func: Func, call: Inst, fault: KnownCallFault) {
+        let _ = (func, call, fault);
     }
 
     /// A row of a function for calls with known arguments has gone, since others are executed more
-    /// often.
+    /// often, or since an assumption of it has failed too often.
     fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {
         let _ = (func, facts);
     }
@@ -204,8 +213,12 @@ impl<O: Observer> Observer for SharedObserver<O> {
         self.get().linked(exit, at, row);
     }
 
-    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
-        self.get().in_context(func, facts);
+    fn in_context(&mut self, func: Func, facts: &[Assumption], made: &Speculative) {
+        self.get().in_context(func, facts, made);
+    }
+
+    fn without_link(&mut self, func: Func, call: Inst, fault: KnownCallFault) {
+        self.get().without_link(func, call, fault);
     }
 
     fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {

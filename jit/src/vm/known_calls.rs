@@ -21,24 +21,47 @@ struct KnownCallSite {
     row: Option<Arc<MachineCode>>,
 }
 
+/// The sites that call one function.
+#[derive(Default)]
+struct SitesOfCallee {
+    /// By the address of the cells and the number of the call. Weak pointers keep the addresses, so
+    /// no two versions share one.
+    sites: BTreeMap<(usize, usize), KnownCallSite>,
+    /// The sites that were left when those of freed code were forgotten last.
+    kept: usize,
+}
+
+/// Up to so many sites of a function, those of freed code stay.
+const FEW_SITES: usize = 16;
+
 /// The calls with a cell, by the function that they call.
 #[derive(Default)]
-pub(super) struct KnownCallSites(BTreeMap<Func, Vec<KnownCallSite>>);
+pub(super) struct KnownCallSites(BTreeMap<Func, SitesOfCallee>);
+
+/// The key of a site.
+fn site_of(contexts: &ContextCode, number: usize) -> (usize, usize) {
+    (Arc::as_ptr(&contexts.cells).cast::<CallCell>().addr(), number)
+}
 
 impl KnownCallSites {
-    /// The sites of a version. Linear in the sites of the functions that it calls.
+    /// Whether the sites of a version were added. Logarithmic.
     fn has(&self, contexts: &ContextCode) -> bool {
         let Some((_, func)) = contexts.calls.first() else { return false };
-        let own = Arc::as_ptr(&contexts.cells);
-        let is_own = |site: &KnownCallSite| std::ptr::addr_eq(site.cells.as_ptr(), own);
-        self.0.get(func).is_some_and(|sites| sites.iter().any(is_own))
+        self.0.get(func).is_some_and(|of| of.sites.contains_key(&site_of(contexts, 0)))
     }
 
     fn add(&mut self, contexts: &ContextCode) {
         for (number, (_, func)) in contexts.calls.iter().enumerate() {
             let cells = Arc::downgrade(&contexts.cells);
-            self.0.entry(*func).or_default().push(KnownCallSite { cells, number, row: None });
+            let site = KnownCallSite { cells, number, row: None };
+            self.0.entry(*func).or_default().sites.insert(site_of(contexts, number), site);
         }
+    }
+
+    /// Whether a function has twice the sites that it had when those of freed code were forgotten
+    /// last, so that the walk over them costs a constant for each added one.
+    fn is_due(&self, func: Func) -> bool {
+        self.0.get(&func).is_some_and(|of| of.sites.len() > 2 * of.kept.max(FEW_SITES))
     }
 }
 
@@ -46,9 +69,9 @@ impl CodeTable {
     /// Makes the calls of a function that lead to no row lead to this code. Forgets the calls of
     /// code that is freed.
     pub(super) fn lead_calls(&mut self, func: Func, code: *const u8) {
-        let Some(sites) = self.known_calls.0.get_mut(&func) else { return };
+        let Some(of) = self.known_calls.0.get_mut(&func) else { return };
         let mut gone = Vec::new();
-        sites.retain_mut(|site| match site.cells.upgrade() {
+        of.sites.retain(|_, site| match site.cells.upgrade() {
             Some(cells) => {
                 if site.row.is_none() {
                     cells[site.number].lead_to(code);
@@ -60,6 +83,7 @@ impl CodeTable {
                 false
             }
         });
+        of.kept = of.sites.len();
         gone.iter().for_each(|code| self.let_go(code));
     }
 
@@ -70,11 +94,9 @@ impl CodeTable {
             code.entry()
         });
         let (_, func) = contexts.calls[number];
-        let own = Arc::as_ptr(&contexts.cells);
-        let sites = self.known_calls.0.get_mut(&func).into_iter().flatten();
-        let mut of_call = sites
-            .filter(|site| std::ptr::addr_eq(site.cells.as_ptr(), own) && site.number == number);
-        let site = of_call.next().expect("jit: the call has a site");
+        let of = self.known_calls.0.get_mut(&func);
+        let site = of.and_then(|of| of.sites.get_mut(&site_of(contexts, number)));
+        let site = site.expect("jit: the call has a site");
         let replaced = std::mem::replace(&mut site.row, row.cloned());
         entry.into_iter().for_each(|code| contexts.cells[number].lead_to(code));
         replaced.iter().for_each(|code| self.let_go(code));
@@ -82,7 +104,8 @@ impl CodeTable {
 
     /// Forgets a row to which calls of a function lead. Returns whether there was one.
     fn forget_row(&mut self, func: Func, code: &Arc<MachineCode>) -> bool {
-        let sites = self.known_calls.0.get_mut(&func).into_iter().flatten();
+        let of = self.known_calls.0.get_mut(&func).into_iter();
+        let sites = of.flat_map(|of| of.sites.values_mut());
         let leads =
             sites.filter(|site| site.row.as_ref().is_some_and(|row| Arc::ptr_eq(row, code)));
         let gone: Vec<Arc<MachineCode>> = leads.filter_map(|site| site.row.take()).collect();
@@ -97,14 +120,22 @@ impl VmState {
         self.table.known_calls.has(&version.contexts)
     }
 
-    /// Takes up the calls of a version that is adopted.
+    /// Takes up the calls of a version that is adopted, and points them alone to code. Amortized:
+    /// logarithmic for each call.
     pub(super) fn adopt_calls(&mut self, version: &Version) {
         if version.contexts.calls.is_empty() || self.has_calls(version) {
             return;
         }
         self.table.known_calls.add(&version.contexts);
+        for (cell, (_, func)) in version.contexts.cells.iter().zip(version.calls()) {
+            cell.lead_to(self.current_code(*func));
+        }
         let called: BTreeSet<Func> = version.calls().iter().map(|(_, func)| *func).collect();
-        called.into_iter().for_each(|func| self.point_at_current(func));
+        for func in called {
+            if self.table.known_calls.is_due(func) {
+                self.point_at_current(func);
+            }
+        }
     }
 
     /// Makes a call lead to a row. See [`super::Vm::link_call`].
@@ -144,7 +175,8 @@ impl VmState {
     ) -> Result<(), LinkError> {
         let number = self.call_number(version, call)?;
         self.table.lead_call(&version.contexts, number, None);
-        self.point_at_current(version.contexts.calls[number].1);
+        let code = self.current_code(version.contexts.calls[number].1);
+        version.contexts.cells[number].lead_to(code);
         self.sweep();
         Ok(())
     }
@@ -167,5 +199,10 @@ impl Version {
     /// continuations into it.
     pub fn call_counts(&self) -> Vec<u64> {
         self.contexts.cells.iter().map(|cell| cell.count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// The same of one call, by its number in [`Version::calls`].
+    pub fn call_count(&self, number: usize) -> Option<u64> {
+        self.contexts.cells.get(number).map(|cell| cell.count.load(Ordering::Relaxed))
     }
 }

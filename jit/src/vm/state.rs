@@ -101,14 +101,20 @@ impl VmState {
     /// Makes calls of a function run its installed version, or else its stub, which asks for code.
     /// No code calls a function that has neither.
     pub(super) fn point_at_current(&mut self, func: Func) {
-        let stub = || self.table.stub(self.modules.current.signature(func));
-        let code = self.table.installed(func).map(|version| &version.code);
-        let code = match code.or_else(|| self.direct_code(func)) {
-            Some(code) => code.entry(),
-            None => stub().map_or(std::ptr::null(), |stub| stub.entry()),
-        };
+        let code = self.current_code(func);
         self.view.point_at(func, code);
         self.table.lead_calls(func, code);
+    }
+
+    /// The code that calls of a function run: the installed version, or else the stub. Null without
+    /// either.
+    pub(super) fn current_code(&self, func: Func) -> *const u8 {
+        let stub = || self.table.stub(self.modules.current.signature(func));
+        let code = self.table.installed(func).map(|version| &version.code);
+        match code.or_else(|| self.direct_code(func)) {
+            Some(code) => code.entry(),
+            None => stub().map_or(std::ptr::null(), |stub| stub.entry()),
+        }
     }
 
     /// Points calls of functions without code to their stubs, for signatures that are new in code

@@ -16,6 +16,10 @@ entry:
   %even = assume.i32 %y, 6, 0
   return %even
 }
+func @g(%x: i32, %k: i32, %z: i32) -> i32 {
+entry:
+  return %z
+}
 func @main(%n: i32) -> i32 {
 entry:
   %three = const.i32 3
@@ -23,6 +27,8 @@ entry:
   %a = call @f(%n, %three)
   %b = call @f(%n, %six)
   %c = call @f(%six, %three)
+  %d = call @g(%n, %three, %n)
+  %e = add.i32 %n, %three
   return %a
 }
 ";
@@ -39,10 +45,15 @@ fn nth(f: &Function, opcode: Opcode, number: usize) -> Inst {
 
 /// The word of the checker on a call and an assumption of the callee, by their numbers.
 fn judged(call: usize, assumption: usize) -> Option<String> {
+    judged_as(Opcode::Call, call, Opcode::Assume, assumption)
+}
+
+/// The same of any instruction of the caller and any of the callee, by opcode and number.
+fn judged_as(of: Opcode, call: usize, what: Opcode, assumption: usize) -> Option<String> {
     let module = parsed(TEXT);
     let [callee, caller] = ["f", "main"].map(|name| body(&module, name));
-    let all = BTreeSet::from([nth(callee, Opcode::Assume, assumption)]);
-    let call = nth(caller, Opcode::Call, call);
+    let all = BTreeSet::from([nth(callee, what, assumption)]);
+    let call = nth(caller, of, call);
     check::known_call(caller, call, callee, &all).err().map(|fault| fault.to_string())
 }
 
@@ -70,5 +81,22 @@ pub(super) fn all() -> Vec<Forgery> {
                 judged(2, 1)
             },
         ),
+        forgery("KnownCallOfNoCall", "a sum that is no call", "is no call with these", || {
+            right();
+            judged_as(Opcode::Add, 0, Opcode::Assume, 0)
+        }),
+        forgery(
+            "KnownCallOfOtherLength",
+            "a call of a function with more parameters",
+            "is no call with these",
+            || {
+                right();
+                judged(3, 0)
+            },
+        ),
+        forgery("KnownCallOfNoAssumption", "a product that holds", "is no assumption", || {
+            right();
+            judged_as(Opcode::Call, 0, Opcode::Mul, 0)
+        }),
     ]
 }

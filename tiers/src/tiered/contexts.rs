@@ -2,7 +2,7 @@
 
 use super::{Tiered, Workplace};
 use crate::Observer;
-use crate::contexts::{ContextMaker, ContextUse};
+use crate::contexts::{CONTEXT_PAUSE, ContextMaker, ContextUse};
 use ir::Func;
 use jit::{FailedPoint, RunError, Tier, Version};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl<O: Observer> Tiered<O> {
         let before = contexts.bytes;
         let mut new: Vec<Arc<Version>> = tier.installed(func).cloned().into_iter().collect();
         new.extend(rows);
-        let mut maker = ContextMaker { speculations, pipeline, observer };
+        let mut maker = ContextMaker { speculations, pipeline, observer, left: CONTEXT_PAUSE };
         for version in new {
             contexts.link(tier, &version, &mut maker)?;
         }
@@ -59,7 +59,7 @@ impl<O: Observer> Tiered<O> {
         at: FailedPoint<'_>,
     ) -> Result<(), RunError> {
         match at.count >= crate::MAX_FAILURES {
-            true => self.contexts.give_up(tier, at),
+            true => self.contexts.give_up(tier, at, &mut self.observer),
             false => Ok(()),
         }
     }

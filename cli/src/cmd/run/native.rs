@@ -9,8 +9,9 @@ use super::{Args, Call, Executed, HOT, RunEngine};
 use crate::cmd::failure::CommandFailure;
 use crate::cmd::stopwatch::Stopwatch;
 use interp::{Host, Options, Outcome};
-use ir::{Func, Module, Point};
+use ir::{Func, Inst, Module, Point};
 use jit::{Bounds, Config, FailedPoint, Interruption, Nans, RunError, TransitionKind, Vm, VmError};
+use osier::check::KnownCallFault;
 use osier::driver::{Observer as _, Step};
 use osier::inlining::{ModuleSites, PassPlan};
 use osier::landing::LandingRow;
@@ -95,8 +96,13 @@ impl Observer for Log {
         made.tiers.tell("links", self.name(exit.version.func()), now, told);
     }
 
-    fn in_context(&mut self, func: Func, facts: &[Assumption]) {
-        self.made().assumptions.in_context(&self.module, func, facts);
+    fn in_context(&mut self, func: Func, facts: &[Assumption], made: &Speculative) {
+        self.made().assumptions.in_context(&self.module, func, facts, made);
+    }
+
+    fn without_link(&mut self, func: Func, _call: Inst, fault: KnownCallFault) {
+        let what = format!("{}: {fault}", self.module.funcs[func].name);
+        self.made().assumptions.figures.refused.push(what);
     }
 
     fn out_of_context(&mut self, func: Func, facts: &[Assumption]) {

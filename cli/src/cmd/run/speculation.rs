@@ -69,9 +69,14 @@ impl AssumptionRecord {
         *pinned += made.exits.iter().filter(|exit| !exit.pins.is_empty()).count() as u64;
         *settled += made.settled.len() as u64;
         *dropped += made.dropped.len() as u64;
+        self.note_exits(made, |_| true);
+    }
+
+    /// Notes where these assumptions of a version may fail.
+    fn note_exits(&mut self, made: &Speculative, may_fail: impl Fn(&Assumption) -> bool) {
         let key = made.forward.target();
         let exits = made.exits.iter().filter_map(|e| Some(((key, e.inst), e.assumption?)));
-        self.made.extend(exits);
+        self.made.extend(exits.filter(|(_, of)| may_fail(of)));
     }
 
     pub(super) fn row(&mut self, module: &Module, func: Func, at: Point, made: &LandingRow) {
@@ -141,7 +146,15 @@ impl AssumptionRecord {
         self.bytes.insert(version, bytes as u64);
     }
 
-    pub(super) fn in_context(&mut self, module: &Module, func: Func, facts: &[Assumption]) {
+    /// Notes a row for calls with these arguments. Its other assumptions may fail.
+    pub(super) fn in_context(
+        &mut self,
+        module: &Module,
+        func: Func,
+        facts: &[Assumption],
+        made: &Speculative,
+    ) {
+        self.note_exits(made, |of| !facts.contains(of));
         let base = module.body(func).expect("a function with a row has a body");
         let facts = facts.iter().map(|of| listing::assumption(module, base, of)).collect();
         let function = module.funcs[func].name.clone();
