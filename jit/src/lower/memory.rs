@@ -114,8 +114,10 @@ impl Lowering<'_, '_> {
             made(operand).filter(|&load| {
                 let load = function.inst(load);
                 let stored = function.value_type(data.args[1]);
-                let is_same = load.args[0] == data.args[0] && load.imm == data.imm;
-                load.opcode == Opcode::Load && is_same && load.ty.bytes() == stored.bytes()
+                load.opcode == Opcode::Load
+                    && load.args[0] == data.args[0]
+                    && load.imm == data.imm
+                    && load.ty.bytes() == stored.bytes()
             })
         });
         let mut last = self.lowered.loads.iter().enumerate().rev().take(traps::LOADS.len());
