@@ -210,8 +210,9 @@ impl LandingTables {
         let base = module.body(key.func)?;
         let (is_crowded, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
         let table = self.table(tier, base, key, maker)?;
-        let kept = &table.code.stay().entry().kept;
-        if !kept.is_empty() && !tier.gives(key.func, kept) {
+        // `a_row_is_entered_with_all_values_or_not_at_all`
+        let stay = table.code.stay().entry();
+        if !stay.kept.is_empty() && !tier.gives(key.func, &stay.requires) {
             return None;
         }
         let has_row = table.rows.iter().any(|row| !row.is_given_up);

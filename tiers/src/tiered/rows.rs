@@ -45,7 +45,7 @@ impl<O: Observer> Tiered<O> {
         let Workplace::Here(compiler) = workplace else { return Ok(None) };
         let one = speculations.version(tier, at.func, pipeline, observer)?;
         let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
-        let may = |entry: &Entry| entry.kept.is_empty() || tier.gives(at.func, &entry.kept);
+        let may = |entry: &Entry| entry.kept.is_empty() || tier.gives(at.func, &entry.requires);
         if let Some((entry, one)) = entry.filter(|(entry, _)| may(entry.entry())) {
             return compiler.continuation(tier.engine(), base, entry, &one.version).map(Some);
         }
