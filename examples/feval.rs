@@ -1,7 +1,7 @@
 //! Calls of a function value in a hot loop: four integrators (`examples/feval/feval.c`) of a
 //! function that they call through a pointer, beside the call of one function written by hand.
 //!
-//!     cargo run --release --example feval
+//!     cargo run --release --example feval [STEPS]
 //!
 //! A row of the landing table at the loop assumes the function that the loop has called so far, so
 //! the call becomes a direct one. The run enters the row in the middle of the loop. A later call
@@ -25,7 +25,7 @@ use std::time::Instant;
 
 const NAMES: [&str; 4] = ["euler", "midpoint", "runge_kutta", "anneal"];
 
-/// The steps of a call.
+/// The steps of a call, unless the command line says otherwise.
 const STEPS: u64 = 2_000_000;
 
 /// The machines of each way.
@@ -68,6 +68,7 @@ fn run(
     module: &Arc<Module>,
     name: &str,
     way: Way,
+    steps: u64,
 ) -> Result<([f64; 4], [u64; 4], usize), Box<dyn Error>> {
     let name = if way == Way::ByHand { format!("direct_{name}") } else { name.to_owned() };
     let func = module.lookup(&name).ok_or("the module exports it")?;
@@ -84,8 +85,8 @@ fn run(
     let (mut times, mut results) = ([0.0; 4], [0; 4]);
     for (call, of) in FUNCTIONS.iter().enumerate() {
         let begun = Instant::now();
-        let outcome = vm.invoke(func, &[*of, 2.0_f64.to_bits(), STEPS], &mut NoHost)?;
-        times[call] = begun.elapsed().as_secs_f64() * 1e9 / STEPS as f64;
+        let outcome = vm.invoke(func, &[*of, 2.0_f64.to_bits(), steps], &mut NoHost)?;
+        times[call] = begun.elapsed().as_secs_f64() * 1e9 / steps as f64;
         results[call] = outcome.returned().ok_or("it returns")?[0];
     }
     Ok((times, results, rows.0.load(Ordering::Relaxed)))
@@ -99,6 +100,7 @@ fn median(mut all: Vec<f64>) -> f64 {
 fn main() -> Result<(), Box<dyn Error>> {
     let module = Arc::new(load(Format::Wasm, include_bytes!("feval/feval.wasm"))?);
     let engine = Engine::new(Config::default())?;
+    let steps = std::env::args().nth(1).map_or(Ok(STEPS), |steps| steps.parse())?;
     let mut out = io::stdout();
     writeln!(out, "ns a step in call 1 (entered in the middle), 2, 3 (another function), 4")?;
     for name in NAMES {
@@ -107,7 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for _ in 0..MACHINES {
             let mut generic = [0; 4];
             for (way, times) in WAYS.iter().zip(&mut times) {
-                let (took, results, rows) = run(&engine, &module, name, *way)?;
+                let (took, results, rows) = run(&engine, &module, name, *way, steps)?;
                 times.push(took);
                 match way {
                     Way::Generic => generic = results,

@@ -360,3 +360,32 @@ fn code_made_beside_the_run_takes_dead_values_that_frame_states_name() {
     });
     assert!(is_entered, "no code");
 }
+
+/// The row takes the dead value, as the frame state at the loop names it. An interpreter that lacks
+/// a live value does not enter the row, and gets no error.
+#[test]
+fn a_row_is_entered_with_all_values_or_not_at_all() {
+    let pair = Pair::new(LOADED);
+    let registers = Registers::of(&pair);
+    let mut host =
+        Loops { place: registers.place, named: [registers.dead; 4], asked: 0, resumed: vec![] };
+    let start = Point::before(pair.base.first_inst(pair.base.entry()));
+    let [p, n] = [0, 1].map(|index| pair.base.arguments()[index]);
+    let assume = BTreeMap::from([(pair.func, vec![Assumption::is(start, p, 8)])]);
+    let mut states = registers.states();
+    states.set(start, FrameState::of_values(0, 1, [(0, p), (1, n)]));
+    let states = BTreeMap::from([(pair.func, Arc::new(states))]);
+    let rows = RowCount::default();
+    let policy = Tiered::new_observed(1, Pipeline::default(), rows.clone());
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    machine.set_tiering(Box::new(policy.speculating(assume).handing(states)));
+    let all = |value| registers.value(value);
+    let partly = |value| registers.value(value).filter(|_| value != n);
+    for _ in 0..2 {
+        let ended = machine.enter(registers.place, &partly, &mut host);
+        assert_eq!(ended, Ok(Entered::NotYet));
+        let ended = machine.enter(registers.place, &all, &mut host);
+        assert_eq!(ended, Ok(Entered::Ended(Outcome::Returned(vec![77]))));
+    }
+    assert_eq!(rows.0.load(Ordering::Relaxed), 1);
+}

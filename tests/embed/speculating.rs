@@ -3,7 +3,7 @@
 
 use super::support::{engine, module, vm};
 use osier::interp::{Limits, Machine, NoHost, NoObserver, Options};
-use osier::ir::{self, Func, Point};
+use osier::ir::{self, FrameState, FrameStates, Func, Point};
 use osier::jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, Expected, Pins, SpeculateError, Speculative};
@@ -297,4 +297,21 @@ fn a_loop_that_lacks_a_value_stays() {
     }
     let seen = seen.lock().expect("no panic");
     assert!(!seen.failed.is_empty() && seen.made.contains(&1), "the assumption has failed");
+}
+
+/// The state names a value that is not computed yet.
+#[test]
+fn states_that_do_not_fit_are_refused_once() {
+    let module = module(SCALE);
+    let (func, base) = module.defined().next().expect("it is there");
+    let start = base.first_inst(base.entry());
+    let early = base.inst(start).results[0];
+    let mut states = FrameStates::new();
+    states.set(Point::before(start), FrameState::of_values(0, 0, [(0, early)]));
+    let states = BTreeMap::from([(func, Arc::new(states))]);
+    let handing = |policy: Tiered<Watch>| policy.handing(states).entering(TableUse::Everywhere);
+    let (seen, _) = run_choosing(handing, [3, 5], (0..100).map(|x| [x, 3, 6]));
+    let seen = seen.lock().expect("no panic");
+    assert!(matches!(seen.refused[..], [SpeculateError::States(_)]), "{:?}", seen.refused);
+    assert!(seen.made.is_empty() && seen.failed.is_empty());
 }

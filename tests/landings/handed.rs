@@ -10,11 +10,13 @@ use osier::jit::{
     Action, Callback, CallbackEnd, Config, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot, Vm,
 };
 use osier::landing::{LandingCode, handover};
-use osier::speculate::{Assumption, Plan};
+use osier::profile::OwnCounts;
+use osier::speculate::{Assumption, Plan, SuggestOptions};
 use osier::tiers::{TableUse, Tiered};
 use passes::parse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use transition::mapping::Mapping;
 
 /// The sum over elements of two kinds, in phases of 2^`%odd` elements. One bytecode is in front of
@@ -312,4 +314,39 @@ fn a_row_hands_over_where_a_state_is() {
     let refused = vm.adopt(&version, vec![hand(&row.back)]).expect_err("no state is there");
     assert!(refused.to_string().contains("no frame state"), "{refused}");
     vm.adopt(&version, vec![hand(row.hand.as_ref().expect("a way"))]).expect("it fits");
+}
+
+/// The embedder has no profile when the policy first asks. The ways to its states are made once its
+/// profile leads to assumptions.
+#[test]
+fn a_function_assumes_when_its_profile_comes_late() {
+    let module = Arc::new(parsed(ROUNDS));
+    let mut rounds = Rounds::new(&module);
+    let (func, base) = first(&module);
+    let mut counts = OwnCounts::new(Arc::new(base.clone()));
+    counts.call(&[1_000, 3, 31]);
+    let branches = ["more", "tag"].map(|name| base.terminator(base.inst_block(inst(base, name))));
+    for _ in 0..1_000 {
+        counts.branch(branches[0], 0);
+        counts.branch(branches[1], 1);
+    }
+    counts.branch(branches[0], 1);
+    let (profile, is_known) = (counts.profile().clone(), Arc::new(AtomicBool::new(false)));
+    let knows = Arc::clone(&is_known);
+    let source = move |_| knows.load(Ordering::Relaxed).then(|| profile.clone());
+    let options = SuggestOptions { visits: 100, by_worth: false, ..SuggestOptions::default() };
+    let states = BTreeMap::from([(func, Arc::new(rounds.states(base)))]);
+    let (watch, pipeline) = (Watch::default(), parse("O2").expect("a pipeline"));
+    let policy = Tiered::new_observed(10, pipeline, watch.clone()).profiling_own(options, source);
+    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let vm = Vm::new(&engine, &module, Limits::default(), Options::default());
+    let mut vm = vm.expect("it is instantiated");
+    vm.set_tiering(Box::new(policy.handing(states)));
+    for (knows, rows) in [(false, 0), (true, 1)] {
+        is_known.store(knows, Ordering::Relaxed);
+        let args = [1_000, 3, 31];
+        assert_eq!(rounds.run(&mut vm, args), before(args, 1_000)[1]);
+        let made = watch.seen();
+        assert_eq!(made.rows.values().flatten().sum::<usize>(), rows, "{made:?}");
+    }
 }

@@ -441,3 +441,53 @@ done:
     assert!(made.expected.iter().any(assumes_both), "{made:?}");
     assert!(made.failures < 20 && all <= 10, "{made:?}");
 }
+
+/// One element of each inner loop is of the rare kind, and two exits lead to a row for it. Later
+/// the outer loop becomes hot by itself: most elements are of the usual kind.
+#[test]
+fn a_row_of_a_loop_assumes_what_the_list_says() {
+    let text = "
+memory @mem 1
+export \"main\" @f
+func @f(%n: i32, %m: i32, %odd: i32, %is_deep: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump outer(%zero, %zero)
+outer(%o: i32, %t: i32):
+  %again = ult.i32 %o, %m
+  br_if %again, choose, done
+choose:
+  br_if %is_deep, head(%zero, %t), out(%o)
+head(%i: i32, %sum: i32):
+  %more = ult.i32 %i, %n
+  br_if %more, body, out(%sum)
+body:
+  %tag = eq.i32 %i, %odd
+  br_if %tag, slow, fast
+slow:
+  store.i32 @mem[%zero + 8], %i
+  %j = mul.i32 %i, %sum
+  jump next(%j)
+fast:
+  %l = mul.i32 %i, %o
+  jump next(%l)
+next(%x: i32):
+  %s = add.i32 %sum, %x
+  %k = add.i32 %i, %one
+  jump head(%k, %s)
+out(%u: i32):
+  %p = add.i32 %o, %one
+  jump outer(%p, %u)
+done:
+  return %t
+}";
+    // Behind the assumption about `%n`, no loop is entered but by rows. The second call leaves the
+    // version there, for the interpreter.
+    let assume = |base: &Function| vec![at_start(base, "n", 100), behind(base, "tag", 0)];
+    let made = tiered(&parsed(text), assume, &[&[100, 4, 50, 1], &[99, 50, 5000, 0]]);
+    assert!(!made.linked.is_empty(), "the failures lead to a row: {made:?}");
+    let outer = Point::before(crate::speculation::support::inst(first(&parsed(text)).1, "again"));
+    assert!(made.rows.keys().any(|(_, at)| *at == outer), "{made:?}");
+    assert_eq!(made.expected.last(), Some(&vec![0]), "the row of the outer loop: {made:?}");
+}

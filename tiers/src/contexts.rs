@@ -298,8 +298,8 @@ impl ContextRows {
         if maker.speculations.hands(*func) {
             return None;
         }
-        if let Some((listed, of_rows, _)) = maker.speculations.of_rows(tier, *func, maker.pipeline)
-        {
+        let of_rows = maker.speculations.of_rows(tier, *func, maker.pipeline, maker.observer);
+        if let Some((listed, of_rows, _)) = of_rows {
             let is_about =
                 |of: &&Assumption| facts.iter().all(|(k, _)| base.arguments()[*k] != of.value);
             assume.extend(listed.iter().filter(is_about));

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Example: a loop has two branches on the kind of an element, and a list assumes both to be 1. In
 /// a phase of another kind, the first fails, and then the second. The row for the second must not
 /// assume again that the first is 1, or the run would go from row to row in each round
-/// (`a_row_assumes_what_other_places_have_shown_last`).
+/// (`a_row_assumes_what_other_places_have_shown_last`). The contents may be rare, and nothing says
+/// when they are old, so rows at hot loops assume what the list says.
 #[derive(Debug, Default)]
 pub(super) struct LatestFacts(BTreeMap<(Func, Point, Value), u64>);
 

@@ -19,6 +19,9 @@ pub(super) type HandedStates = Arc<BTreeMap<Func, Arc<FrameStates>>>;
 pub(super) struct HandedWays {
     /// From the places of assumptions and the loop headers of the base to its frame states.
     pub(super) out: Arc<Checked<Mapping>>,
+    /// The states of the function alone, where its exits land. If ways held those of all functions,
+    /// each function that names its states late would copy them
+    /// ([`super::Tiered::asking`]).
     states: HandedStates,
 }
 
@@ -45,7 +48,8 @@ impl HandedWays {
         let assumed = assume.iter().map(|of| of.at).filter(|at| base.has_inst(at.inst()));
         let places: BTreeSet<Point> = headers.chain(assumed).collect();
         let out = handover(module, base, own, &places);
-        Some(out.map(|out| HandedWays { out: Arc::new(out), states: Arc::clone(states) }))
+        let states = Arc::new(BTreeMap::from([(func, Arc::clone(own))]));
+        Some(out.map(|out| HandedWays { out: Arc::new(out), states }))
     }
 
     /// The action of an exit with this mapping to the base: the embedder continues.

@@ -9,7 +9,7 @@ use derive::speculate::{
     Assumption, Exit, Pins, Plan, SpeculateError, Speculative, SuggestOptions, Suggester, speculate,
 };
 use ir::eval::is_nan;
-use ir::{FrameStateError, FrameStates, Func, Function, Inst, reference};
+use ir::{FrameStates, Func, Function, Inst, reference};
 use jit::{Action, FailedPoint, Nans, RunError, Tier, Version, VersionSpec};
 use osr::{Version as VersionId, VersionTree};
 use passes::Pipeline;
@@ -211,31 +211,43 @@ impl Speculations {
         tier: &Tier<'_>,
         func: Func,
         pipeline: &'a Pipeline,
+        observer: &mut impl Observer,
     ) -> Option<(&'a [Assumption], Plan<'a>, Option<HandedWays>)> {
         self.choose(tier, func);
         let base = tier.module().body(func)?;
-        // The ways are made once, for the places of the assumptions.
-        self.assume.get(&func)?;
-        let ways = self.ways(tier, func).ok()?;
+        if !self.make_ways(tier, func, observer) {
+            return None;
+        }
+        let ways = self.ways.get(&func).cloned();
         let (pins, work) = (self.pins, self.work.unwrap_or(Plan::WORK));
         let assume = self.assume.get_mut(&func)?;
         assume.retain(|assumption| is_testable(tier, base, assumption));
         Some((assume, Plan { pins, work, ..Plan::new(&[], pipeline) }, ways))
     }
 
-    /// The ways of a function to the embedder's interpreter, made once; `None` if its assumptions
-    /// lead to Osier's.
-    ///
-    /// # Errors
-    /// The first state that does not fit the base.
-    fn ways(&mut self, tier: &Tier<'_>, func: Func) -> Result<Option<HandedWays>, FrameStateError> {
-        if !self.ways.contains_key(&func) {
-            let assume = self.assume.get(&func).map_or(&[][..], |list| list);
-            let made = HandedWays::new(tier.module(), func, assume, &self.states);
-            let Some(ways) = made.transpose()? else { return Ok(None) };
-            self.ways.insert(func, ways);
+    /// Makes the ways of a function to the embedder's interpreter, once, for the places of its
+    /// assumptions: a function without a list gets none yet
+    /// (`a_function_assumes_when_its_profile_comes_late`). After a state that does not fit the
+    /// base, the function assumes nothing, which the observer hears once. Returns whether the
+    /// function may assume.
+    fn make_ways(&mut self, tier: &Tier<'_>, func: Func, observer: &mut impl Observer) -> bool {
+        let Some(assume) = self.assume.get(&func) else { return false };
+        if self.ways.contains_key(&func) {
+            return true;
         }
-        Ok(self.ways.get(&func).cloned())
+        match HandedWays::new(tier.module(), func, assume, &self.states) {
+            Some(Ok(ways)) => {
+                self.ways.insert(func, ways);
+                true
+            }
+            Some(Err(error)) => {
+                observer.refused(func, &SpeculateError::States(error));
+                self.assume.remove(&func);
+                false
+            }
+            // Its assumptions lead to Osier's interpreter.
+            None => true,
+        }
     }
 
     /// Whether a function leaves to the embedder's interpreter where an assumption fails.
@@ -271,7 +283,10 @@ impl Speculations {
         observer: &mut impl Observer,
     ) -> Result<bool, RunError> {
         let module = Arc::clone(tier.module());
-        let ways = self.ways(tier, func);
+        if !self.make_ways(tier, func, observer) {
+            return Ok(false);
+        }
+        let ways = self.ways.get(&func).cloned();
         let (Some(base), Some(assume)) = (module.body(func), self.assume.get_mut(&func)) else {
             return Ok(false);
         };
@@ -282,14 +297,6 @@ impl Speculations {
         let mut tree = VersionTree::new(base.clone());
         // An exit that lands where the assumption was made can lead to a row.
         tree.land_in_place(VersionTree::BASE);
-        let ways = match ways {
-            Ok(ways) => ways,
-            Err(error) => {
-                observer.refused(func, &SpeculateError::States(error));
-                self.assume.remove(&func);
-                return Ok(false);
-            }
-        };
         if let Some(ways) = &ways {
             tree.arm(VersionTree::BASE, Arc::new((**ways.out).clone()));
         }

@@ -208,16 +208,19 @@ impl LandingTables {
     ) -> Option<Arc<Continuation>> {
         let module = Arc::clone(tier.module());
         let base = module.body(key.func)?;
-        let (is_crowded, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
+        // A few rare failures do not count here, long after the last of them
+        // (`a_row_of_a_loop_assumes_what_the_list_says`).
+        let (is_crowded, listed) = (self.is_crowded(key), maker.assume);
         let table = self.table(tier, base, key, maker)?;
-        let kept = &table.code.stay().entry().kept;
-        if !kept.is_empty() && !tier.gives(key.func, kept) {
+        // `a_row_is_entered_with_all_values_or_not_at_all`
+        let stay = table.code.stay().entry();
+        if !stay.kept.is_empty() && !tier.gives(key.func, &stay.requires) {
             return None;
         }
         let has_row = table.rows.iter().any(|row| !row.is_given_up);
         if !has_row && !table.is_full && !table.is_idle {
             let known = paused(tier, base, key, table);
-            let assume = consistent(base, table, &listed, &known, None);
+            let assume = consistent(base, table, listed, &known, None);
             // Without an assumption, the code of the base or the optimized version does as well.
             table.is_idle = is_crowded || assume.is_empty();
             let plan = Plan { assume: &assume, ..maker.plan };
@@ -354,7 +357,10 @@ impl LandingTables {
         maker: &mut RowMaker<'_, O>,
     ) -> Option<()> {
         let module = Arc::clone(tier.module());
-        let (is_last, listed) = (self.is_crowded(key), self.listed(tier, base, key, maker));
+        let is_last = self.is_crowded(key);
+        // Contents that failures have shown may be such that native code cannot compare them.
+        let latest = maker.assume.iter().map(|of| self.latest.of(key.func, of));
+        let listed: Vec<Assumption> = latest.filter(|of| is_testable(tier, base, of)).collect();
         let table = self.table(tier, base, key, maker);
         let table = table.filter(|table| !table.is_full)?;
         let mut assume = Vec::new();
@@ -376,19 +382,6 @@ impl LandingTables {
                 None
             }
         }
-    }
-
-    /// The assumptions of a function, as far as native code can test them, with the contents that
-    /// failures have shown last.
-    fn listed<O: Observer>(
-        &self,
-        tier: &Tier<'_>,
-        base: &Function,
-        key: TableKey,
-        maker: &RowMaker<'_, O>,
-    ) -> Vec<Assumption> {
-        let latest = maker.assume.iter().map(|of| self.latest.of(key.func, of));
-        latest.filter(|of| is_testable(tier, base, of)).collect()
     }
 
     /// Whether the next row of a table is its last: a limit on rows or bytes is reached.

@@ -45,11 +45,11 @@ impl<O: Observer> Tiered<O> {
         let Workplace::Here(compiler) = workplace else { return Ok(None) };
         let one = speculations.version(tier, at.func, pipeline, observer)?;
         let entry = one.and_then(|one| Some((one.made.forward.checked_entry(at.at)?, one)));
-        let may = |entry: &Entry| entry.kept.is_empty() || tier.gives(at.func, &entry.kept);
+        let may = |entry: &Entry| entry.kept.is_empty() || tier.gives(at.func, &entry.requires);
         if let Some((entry, one)) = entry.filter(|(entry, _)| may(entry.entry())) {
             return compiler.continuation(tier.engine(), base, entry, &one.version).map(Some);
         }
-        let of = speculations.of_rows(tier, at.func, pipeline);
+        let of = speculations.of_rows(tier, at.func, pipeline, observer);
         let may_enter = self.room > 0 && self.table_use != TableUse::Nowhere;
         let Some((assume, plan, ways)) = of.filter(|_| may_enter) else { return Ok(None) };
         let mut maker = RowMaker { assume, plan, ways, observer };
@@ -87,7 +87,7 @@ impl<O: Observer> Tiered<O> {
         let exit = speculations.exit(at).or_else(|| tables.exit(at)).or_else(|| contexts.exit(at));
         let landing = exit.and_then(|exit| exit.landed(at));
         let failed = landing.as_ref().map(ExitLanding::assumption);
-        let of = speculations.of_rows(tier, func, pipeline);
+        let of = speculations.of_rows(tier, func, pipeline, observer);
         let went_on = landing.zip(of).and_then(|(landing, (assume, plan, ways))| {
             tables.land(tier, at, landing, &mut RowMaker { assume, plan, ways, observer })
         });
