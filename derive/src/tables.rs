@@ -100,8 +100,8 @@ impl RowTable {
     /// global.
     ///
     /// # Errors
-    /// [`TableError::OtherVersion`] if `base` is not that of the table. [`TableError::NotAvailable`]
-    /// and [`TableError::NoSuchGlobal`]: the first fact at fault.
+    /// [`TableError::OtherVersion`] if `base` is another version than the base of the table.
+    /// [`TableError::NotAvailable`] and [`TableError::NoSuchGlobal`]: the first fact at fault.
     pub fn context(
         &self,
         module: &Module,

@@ -70,7 +70,7 @@ impl Places {
 }
 
 /// The loads that Cranelift made a part of the instruction that uses them, by offset of the code.
-/// The source location there is that of the user (`a_load_inside_another_instruction_has_its_place`).
+/// The source location there names the user (`a_load_inside_another_instruction_has_its_place`).
 fn inner_loads(compiled: &Compilation, places: &Places, lowered: &Lowered) -> Box<[(u32, Inst)]> {
     let traps = compiled_of(compiled).buffer.traps().iter();
     let mut inner: Vec<(u32, Inst)> = Vec::new();

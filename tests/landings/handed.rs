@@ -258,7 +258,7 @@ fn a_context_of_a_row_with_frame_states_leads_to_the_next_row() {
     assert!(rounds.resumed <= 4, "{} exits to the interpreter", rounds.resumed);
 }
 
-/// No state is where a run can get by pure code, so no row assumes anything there.
+/// No frame state stands where pure code leads, so no row assumes anything there.
 #[test]
 fn an_assumption_without_a_way_to_a_state_is_left_out_of_rows() {
     let text = ROUNDS.replace(

@@ -434,8 +434,8 @@ fn assumptions(base: &Function, facts: &ContextFacts) -> Vec<Assumption> {
     facts.iter().map(about).collect()
 }
 
-/// The assumptions of a row that are facts of its context: about the argument, with its bits. Those
-/// of an embedder may have the same reason
+/// The assumptions of a row that are facts of its context: about the argument, with its bits. An
+/// assumption of an embedder may have the same reason
 /// (`an_assumption_of_the_embedder_is_no_fact_of_a_context`).
 fn tests(base: &Function, made: &Speculative, facts: &ContextFacts) -> BTreeSet<Inst> {
     let is_fact = |of: &Assumption| {

@@ -63,8 +63,8 @@ pub enum KnownCallFault {
 impl fmt::Display for KnownCallFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KnownCallFault::NoCall(inst) => write!(f, "{inst} is no call with these arguments"),
-            KnownCallFault::NoAssumption(inst) => write!(f, "{inst} is no assumption"),
+            KnownCallFault::NoCall(inst) => write!(f, "no call with these arguments: {inst}"),
+            KnownCallFault::NoAssumption(inst) => write!(f, "no assumption: {inst}"),
             KnownCallFault::NoParameter(inst) => {
                 write!(f, "the assumption {inst} is not about a parameter")
             }

@@ -81,20 +81,25 @@ pub(super) fn all() -> Vec<Forgery> {
                 judged(2, 1)
             },
         ),
-        forgery("KnownCallOfNoCall", "a sum that is no call", "is no call with these", || {
-            right();
-            judged_as(Opcode::Add, 0, Opcode::Assume, 0)
-        }),
+        forgery(
+            "KnownCallOfNoCall",
+            "a sum that is no call",
+            "no call with these arguments",
+            || {
+                right();
+                judged_as(Opcode::Add, 0, Opcode::Assume, 0)
+            },
+        ),
         forgery(
             "KnownCallOfOtherLength",
             "a call of a function with more parameters",
-            "is no call with these",
+            "no call with these arguments",
             || {
                 right();
                 judged(3, 0)
             },
         ),
-        forgery("KnownCallOfNoAssumption", "a product that holds", "is no assumption", || {
+        forgery("KnownCallOfNoAssumption", "a product that holds", "no assumption", || {
             right();
             judged_as(Opcode::Call, 0, Opcode::Mul, 0)
         }),
