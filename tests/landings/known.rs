@@ -183,11 +183,11 @@ fn a_constant_that_folds_little_has_no_row() {
     assert_eq!((rows("%c, %x"), rows("%c, %k")), (0, 2));
 }
 
-/// Text that computes `%{to}` from `%x` by so many pairs of a product and a quotient.
+/// Text that computes `%{to}` from `%x` by so many pairs of a product and a remainder.
 fn filler(to: &str, pairs: usize) -> String {
     let pair = |k: usize| {
         let from = if k == 0 { "x".to_owned() } else { format!("{to}{}", k - 1) };
-        format!("  %{to}m{k} = mul.i32 %{from}, %x\n  %{to}{k} = udiv.i32 %{to}m{k}, %d\n")
+        format!("  %{to}m{k} = mul.i32 %{from}, %x\n  %{to}{k} = srem.i32 %{to}m{k}, %d\n")
     };
     let pairs = (0..pairs).map(pair);
     format!("  %d = or.i32 %x, %one\n{}", pairs.collect::<String>())

@@ -197,7 +197,8 @@ fn the_command_ends_with_a_message_and_a_status() {
         wicker(&[]),
         (
             Some(2),
-            "usage: wicker [--jit | --counts] FILE | wicker bench DIRECTORY | wicker fuzz SEED COUNT\n"
+            "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench DIRECTORY \
+             | wicker phases | wicker fuzz SEED COUNT\n"
                 .to_owned()
         )
     );
