@@ -318,7 +318,7 @@ impl Registers {
     }
 }
 
-/// An interpreter that names the value enters, and one that has only live values does not.
+/// An interpreter that names the value enters. An interpreter with live values alone waits.
 #[test]
 fn a_loop_is_entered_with_a_dead_value_that_the_embedder_names() {
     let pair = Pair::new(LOADED);

@@ -19,8 +19,8 @@ pub(super) type HandedStates = Arc<BTreeMap<Func, Arc<FrameStates>>>;
 pub(super) struct HandedWays {
     /// From the places of assumptions and the loop headers of the base to its frame states.
     pub(super) out: Arc<Checked<Mapping>>,
-    /// The states of the function alone, where its exits land. If ways held the states of all functions,
-    /// each function that names its states late would copy them
+    /// The states of the function alone, where its exits land. If ways held the states of all
+    /// functions, each function that names its states late would copy them
     /// ([`super::Tiered::asking`]).
     states: HandedStates,
 }
