@@ -62,14 +62,22 @@ enum Way {
 
 const WAYS: [Way; 3] = [Way::Generic, Way::Assuming, Way::ByHand];
 
-/// The nanoseconds a step of each call in a new machine, the results, and the rows made.
+/// Four calls in a new machine.
+struct CallTimes {
+    /// The nanoseconds a step of each call.
+    times: [f64; 4],
+    results: [u64; 4],
+    /// The number of rows made.
+    rows: usize,
+}
+
 fn run(
     engine: &Engine,
     module: &Arc<Module>,
     name: &str,
     way: Way,
     steps: u64,
-) -> Result<([f64; 4], [u64; 4], usize), Box<dyn Error>> {
+) -> Result<CallTimes, Box<dyn Error>> {
     let name = if way == Way::ByHand { format!("direct_{name}") } else { name.to_owned() };
     let func = module.lookup(&name).ok_or("the module exports it")?;
     let mut vm = Vm::new(engine, module, Limits::default(), Options::default())?;
@@ -89,7 +97,7 @@ fn run(
         times[call] = begun.elapsed().as_secs_f64() * 1e9 / steps as f64;
         results[call] = outcome.returned().ok_or("it returns")?[0];
     }
-    Ok((times, results, rows.0.load(Ordering::Relaxed)))
+    Ok(CallTimes { times, results, rows: rows.0.load(Ordering::Relaxed) })
 }
 
 fn median(mut all: Vec<f64>) -> f64 {
@@ -109,8 +117,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         for _ in 0..MACHINES {
             let mut generic = [0; 4];
             for (way, times) in WAYS.iter().zip(&mut times) {
-                let (took, results, rows) = run(&engine, &module, name, *way, steps)?;
-                times.push(took);
+                let took = run(&engine, &module, name, *way, steps)?;
+                let (results, rows) = (took.results, took.rows);
+                times.push(took.times);
                 match way {
                     Way::Generic => generic = results,
                     Way::Assuming => assert_eq!(results, generic, "{name}"),
