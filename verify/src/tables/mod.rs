@@ -5,12 +5,12 @@
 //! to their starts and back, the *facts* that a row tests at its start, and *events*: instructions
 //! of the row that the base executes in the same order. This module judges in two ways.
 //!
-//! - *States* ([`mod@states`]). A run of the base pauses at a landing. One copy of the machine
+//! - *States* (`states`). A run of the base pauses at a landing. One copy of the machine
 //!   enters a row, and another stays in the base. At each visit of a point with an entry back, the
 //!   judge compares what the entry provides with the base at the landing of the entry, between the
 //!   same events: values, effects and memory. Exits count separately for assumptions that hold and
 //!   that fail.
-//! - *Chains* ([`chain`]). A run enters rows, at random among those whose facts hold, leaves them
+//! - *Chains* (`chain`). A run enters rows, at random among those whose facts hold, leaves them
 //!   at random points and where assumptions fail, goes from an exit to another row, and ends like
 //!   the base. Some entries lead to rows whose facts do not hold. Such a row must fail at the test
 //!   of a fact, before any effect.
