@@ -9,8 +9,8 @@ use osier::jit::{Config, Engine, Exits, FailedPoint, RunError, Vm};
 use osier::landing::LandingRow;
 use osier::speculate::Assumption;
 use osier::tiers::{
-    Compiled, CompiledKind, FUNCTION_BYTES, MAX_FAILURES, Observer, RowError, TABLE_BYTES,
-    TABLE_ROWS, TableUse, Tiered,
+    Compiled, CompiledKind, MAX_FAILURES, Observer, RowError, TABLE_ROWS, TableLimits, TableUse,
+    Tiered,
 };
 use passes::parse;
 use std::collections::BTreeMap;
@@ -89,6 +89,17 @@ pub(super) fn tiered(
     tiered_as(module, assume, arguments, Config::default(), TableUse::Everywhere)
 }
 
+/// As [`tiered`], with tables that end early.
+fn tiered_within(
+    module: &Module,
+    assume: impl Fn(&Function) -> Vec<Assumption>,
+    arguments: &[&[u64]],
+    limits: TableLimits,
+) -> Tables {
+    let ended = tried(module, assume, arguments, Config::default(), limits, TableUse::Everywhere);
+    ended.unwrap_or_else(|error| panic!("the run ends: {error}"))
+}
+
 /// As [`tiered`], for a configuration, and for tables at these places.
 fn tiered_as(
     module: &Module,
@@ -97,7 +108,7 @@ fn tiered_as(
     config: Config,
     places: TableUse,
 ) -> Tables {
-    let ended = tried(module, assume, arguments, config, places);
+    let ended = tried(module, assume, arguments, config, TableLimits::default(), places);
     ended.unwrap_or_else(|error| panic!("the run ends: {error}"))
 }
 
@@ -107,18 +118,19 @@ fn tried(
     assume: impl Fn(&Function) -> Vec<Assumption>,
     arguments: &[&[u64]],
     config: Config,
+    limits: TableLimits,
     places: TableUse,
 ) -> Result<Tables, RunError> {
     let (func, base) = first(module);
     let assume = BTreeMap::from([(func, assume(base))]);
     let engine = Engine::new(config).expect("the tests run where native code does");
     let shared = Arc::new(module.clone());
-    let limits = Limits::default();
-    let mut vm = Vm::new(&engine, &shared, limits, Options::default()).expect("it is instantiated");
+    let mut vm = Vm::new(&engine, &shared, Limits::default(), Options::default())
+        .expect("it is instantiated");
     let watch = Watch::default();
     let pipeline = parse("O2").expect("it is a pipeline");
     let policy = Tiered::new_observed(10, pipeline, watch.clone()).speculating(assume);
-    vm.set_tiering(Box::new(policy.entering(places)));
+    vm.set_tiering(Box::new(policy.table_limits(limits).entering(places)));
     let mut plain = Machine::new(module, Limits::default()).expect("it is instantiated");
     for args in arguments {
         let wanted = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
@@ -226,7 +238,9 @@ fn without_room_for_rows_the_interpreter_goes_on() {
     for code_bytes in (0..40).map(|at| 256 * at) {
         let config = || Config { code_bytes, ..Config::default() };
         // Where the engine has no room for the ways into native code, each run ends.
-        if tried(&module, assume, &calls, config(), TableUse::Nowhere).is_ok() {
+        if tried(&module, assume, &calls, config(), TableLimits::default(), TableUse::Nowhere)
+            .is_ok()
+        {
             let made = tiered_as(&module, assume, &calls, config(), TableUse::Everywhere);
             refused += made.without;
         }
@@ -322,16 +336,17 @@ fn long(count: usize) -> String {
 }
 
 /// Calls with 40 contents of an argument, each often enough for a row of its own.
-fn megamorphic(count: usize) -> Tables {
+fn megamorphic(count: usize, limits: TableLimits) -> Tables {
     let assume = |base: &Function| vec![at_start(base, "k", 1)];
     let all: Vec<[u64; 2]> = (0..40 * 6).map(|at| [at, 1 + at / 6]).collect();
     let arguments: Vec<&[u64]> = all.iter().map(|args| &args[..]).collect();
-    tiered(&parsed(&long(count)), assume, &[&[&[1, 1][..]; 20][..], &arguments[..]].concat())
+    let arguments = [&[&[1, 1][..]; 20][..], &arguments[..]].concat();
+    tiered_within(&parsed(&long(count)), assume, &arguments, limits)
 }
 
 #[test]
 fn a_table_ends_with_a_row_that_assumes_nothing() {
-    let made = megamorphic(4);
+    let made = megamorphic(4, TableLimits::default());
     let rows: Vec<&Vec<usize>> = made.rows.values().collect();
     let [rows] = rows[..] else { panic!("one table: {made:?}") };
     assert_eq!((rows.len(), rows.last()), (TABLE_ROWS, Some(&0)), "{made:?}");
@@ -341,14 +356,15 @@ fn a_table_ends_with_a_row_that_assumes_nothing() {
 
 #[test]
 fn a_table_of_large_rows_ends_earlier() {
-    let made = megamorphic(3_000);
+    let limits = TableLimits { table_bytes: 2 << 10, ..TableLimits::default() };
+    let made = megamorphic(200, limits);
     let rows: Vec<&Vec<usize>> = made.rows.values().collect();
     let [rows] = rows[..] else { panic!("one table: {made:?}") };
     assert!((2..TABLE_ROWS).contains(&rows.len()) && rows.last() == Some(&0), "{made:?}");
-    assert!(made.bytes >= TABLE_BYTES, "{made:?}");
+    assert!(made.bytes >= limits.table_bytes, "{made:?}");
 }
 
-/// Six arguments, each assumed in front of its own 1,000 instructions, with 4 contents one after
+/// Six arguments, each assumed in front of its own 60 instructions, with 4 contents one after
 /// the other. No table is full by itself, and the last one ends early.
 #[test]
 fn a_function_with_many_tables_ends_them() {
@@ -361,7 +377,7 @@ fn a_function_with_many_tables_ends_them() {
     for part in 0..PARTS {
         text += &format!("  store.i32 @m[%zero + {}], %v{at}\n", 4 * part);
         text += &format!("  %s{part} = add.i32 %v{at}, %k{part}\n");
-        for _ in 0..1000 {
+        for _ in 0..60 {
             let opcode = if at % 2 == 0 { "xor" } else { "mul" };
             text += &format!("  %v{} = {opcode}.i32 %v{at}, %k{part}\n", at + 1);
             at += 1;
@@ -385,11 +401,12 @@ fn a_function_with_many_tables_ends_them() {
         }
     }
     let calls: Vec<&[u64]> = calls.iter().map(|args| &args[..]).collect();
-    let made = tiered(&parsed(&text), assume, &calls);
+    let limits = TableLimits { function_bytes: 4 << 10, ..TableLimits::default() };
+    let made = tiered_within(&parsed(&text), assume, &calls, limits);
     let is_ended = |rows: &&Vec<usize>| rows.last() == Some(&0);
     let (ended, others): (Vec<_>, Vec<_>) = made.rows.values().partition(is_ended);
     assert!(!ended.is_empty() && others.iter().any(|rows| rows.len() == 4), "{made:?}");
-    assert!(made.bytes < 2 * FUNCTION_BYTES, "{made:?}");
+    assert!(made.bytes < 2 * limits.function_bytes, "{made:?}");
 }
 
 /// Two branches of the loop ask for the kind of an element, which comes in phases. Both are assumed

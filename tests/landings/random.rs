@@ -59,13 +59,13 @@ fn code_behind(
 
 #[test]
 fn runs_through_tables_end_as_the_base_does() {
-    through_tables(200, false);
+    through_tables(80, false);
 }
 
 /// The rows keep the values that states name, and half of the exits lead to states.
 #[test]
 fn runs_through_tables_with_frame_states_end_as_the_base_does() {
-    through_tables(100, true);
+    through_tables(60, true);
 }
 
 fn through_tables(seeds: u64, has_states: bool) {

@@ -12,6 +12,7 @@ mod counted;
 mod events;
 mod facts;
 mod handing;
+mod limits;
 mod savings;
 mod speculating;
 mod tables;
@@ -26,8 +27,9 @@ pub use costs::Costs;
 pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
+pub use limits::{FUNCTION_BYTES, TABLE_BYTES, TABLE_ROWS, TableLimits};
 pub use speculating::{AskedFunction, MAX_FAILURES, MAX_VERSIONS};
-pub use tables::{FUNCTION_BYTES, ROW_AFTER, RowError, TABLE_BYTES, TABLE_ROWS, TableUse};
+pub use tables::{ROW_AFTER, RowError, TableUse};
 pub use tiered::Tiered;
 
 use check::KnownCallFault;

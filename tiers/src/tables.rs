@@ -22,6 +22,7 @@
 use super::contexts::calls_in_context;
 use super::facts::{LatestFacts, related};
 use super::handing::HandedWays;
+use super::limits::TableLimits;
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, compose};
@@ -41,15 +42,6 @@ use transition::mapping::Mapping;
 
 /// An exit leads to the interpreter until it has been taken so many times. Then a row takes over.
 pub const ROW_AFTER: u64 = 2;
-
-/// The most rows of a table. The last assumes nothing, and stands behind so many tests at most.
-pub const TABLE_ROWS: usize = 8;
-
-/// The bytes of machine code of a table behind which its last row comes.
-pub const TABLE_BYTES: usize = 32 << 10;
-
-/// The bytes of machine code of all tables of a function, behind which each gets its last row.
-pub const FUNCTION_BYTES: usize = 64 << 10;
 
 /// Where runs enter rows of landing tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -141,6 +133,7 @@ pub(super) struct LandingTables {
     /// The exits that lead to no row, by the version and the number of the point.
     hopeless: BTreeSet<(VersionKey, usize)>,
     latest: LatestFacts,
+    pub(super) limits: TableLimits,
     /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -316,7 +309,7 @@ impl LandingTables {
             self.append(tier, base, key, &landing, maker)?;
         }
         let to = self.tables.get_mut(&key)?.as_mut()?.rows.get_mut(next)?;
-        let is_last = is_new && to.made.exits.is_empty() && next + 1 >= TABLE_ROWS;
+        let is_last = is_new && to.made.exits.is_empty() && next + 1 >= self.limits.rows;
         let way = compose(&landing.back, &to.made.enter).ok()?.mapping;
         let exit = &at.version.points()[at.number];
         let way = way.handing(exit.at, at.version.function(), &exit.values);
@@ -390,9 +383,9 @@ impl LandingTables {
         let of = self.tables.range(first..).take_while(|(other, _)| other.func == key.func);
         let all: usize = of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum();
         let table = self.tables.get(&key).and_then(Option::as_ref);
-        let is_long =
-            |table: &LandingTable| table.bytes >= TABLE_BYTES || table.rows.len() + 1 >= TABLE_ROWS;
-        all >= FUNCTION_BYTES || table.is_some_and(is_long)
+        let TableLimits { rows, table_bytes, function_bytes } = self.limits;
+        let (made, bytes) = table.map_or((0, 0), |table| (table.rows.len(), table.bytes));
+        all >= function_bytes || bytes >= table_bytes || made + 1 >= rows
     }
 
     /// The table of a point, with the code behind the point.

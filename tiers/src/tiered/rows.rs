@@ -3,6 +3,7 @@
 
 use super::{Goal, Tiered, Workplace};
 use crate::Observer;
+use crate::limits::TableLimits;
 use crate::speculating::MAX_FAILURES;
 use crate::tables::{ExitLanding, RowMaker, RowTaken, TableKey, TableUse};
 use derive::speculate::Pins;
@@ -15,6 +16,12 @@ impl<O: Observer> Tiered<O> {
     /// Sets where runs enter rows of landing tables (`docs/speculation.md`). Default: everywhere.
     pub fn entering(self, table_use: TableUse) -> Tiered<O> {
         Tiered { table_use, ..self }
+    }
+
+    /// Bounds the landing tables. Default: [`TableLimits::default`].
+    pub fn table_limits(mut self, limits: TableLimits) -> Tiered<O> {
+        self.tables.limits = limits;
+        self
     }
 
     /// Sets the values that assumptions keep as operands. Default: the values that exits lack.
