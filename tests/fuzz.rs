@@ -39,7 +39,8 @@ fn clean(results: &Results) -> &Figures {
 /// The gate judges more such programs, with optimized code.
 #[test]
 fn nothing_diverges_and_no_figure_is_below_its_floor() {
-    let results = run(CampaignOptions { inputs: 6, ..CampaignOptions::default() }, 2, 110, u64::MAX);
+    let results =
+        run(CampaignOptions { inputs: 6, ..CampaignOptions::default() }, 2, 110, u64::MAX);
     let figures = clean(&results);
     assert_eq!(figures.below_floors(), Vec::<String>::new());
     assert_eq!(figures.programs, 110);

@@ -30,11 +30,22 @@ fn the_first_command_builds_for_the_tests() {
     let command = readme.lines().find_map(|line| line.strip_prefix("cargo run "));
     let (options, _) = command.and_then(|rest| rest.split_once("-- ")).expect("a first command");
     let options: Vec<&str> = options.split_whitespace().chain(["--edges", "normal"]).collect();
-    let (first, tests) = (built(&options), built(&["--edges", "normal,dev"]));
-    let again = first.difference(&tests).filter(|package| {
+    nothing_is_built_again(&options);
+}
+
+/// `cargo install --path cli --locked --debug` selects the command alone.
+#[test]
+fn the_tests_build_for_the_installed_command() {
+    nothing_is_built_again(&["-p", "osier-cli", "--edges", "normal"]);
+}
+
+/// Of what a command builds, the tests build all but small parts again.
+fn nothing_is_built_again(options: &[&str]) {
+    let (built_before, tests) = (built(options), built(&["--edges", "normal,dev"]));
+    let again = built_before.difference(&tests).filter(|package| {
         let name = package.split(' ').next().unwrap_or_default();
         !APART.contains(&name)
     });
     let findings = again.map(|package| format!("the tests have other features than {package}"));
-    report(first.len(), findings.collect());
+    report(built_before.len(), findings.collect());
 }
