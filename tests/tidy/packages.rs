@@ -235,3 +235,36 @@ fn the_least_rust_is_the_pinned_one_and_cranelifts() {
 fn parts(version: &str) -> Vec<u32> {
     version.split('.').take(2).map(|part| part.parse().expect("a number")).collect()
 }
+
+/// A target without tests of its own is not compiled a second time for them, and says so. Nothing
+/// would run a test that somebody adds there.
+#[test]
+fn a_target_without_a_test_build_has_no_test() {
+    let metadata = metadata();
+    let packages = list(&metadata, "packages").iter();
+    let targets = packages.flat_map(|package| list(package, "targets"));
+    let is_left_out = |target: &&Value| target["test"] == false && !has_kind(target, OTHERS);
+    let folders: Vec<&Path> = targets.filter(is_left_out).map(folder_of).collect();
+    let sources = tree::sources();
+    let below = sources
+        .iter()
+        .filter(|source| folders.iter().any(|folder| Path::new(&source.path).starts_with(folder)));
+    let tests = below.filter(|source| source.text.lines().any(|line| line.trim() == "#[test]"));
+    let findings = tests.map(|source| format!("no command runs the tests of {}", source.path));
+    report(folders.len(), findings.collect());
+}
+
+/// The kinds of targets that no test build is expected of.
+const OTHERS: &[&str] = &["bench", "custom-build", "example", "test"];
+
+/// Whether a target is of one of these kinds.
+fn has_kind(target: &Value, kinds: &[&str]) -> bool {
+    list(target, "kind").iter().any(|kind| kinds.contains(&kind.as_str().unwrap_or_default()))
+}
+
+/// The folder of a target's sources, from the root.
+fn folder_of(target: &Value) -> &Path {
+    let file = Path::new(text(target, "src_path"));
+    let folder = file.parent().expect("a file has a folder");
+    folder.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("packages lie in the workspace")
+}

@@ -75,6 +75,3 @@ impl Prng {
         None
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,3 +2,4 @@
 
 mod generate;
 mod oracles;
+mod prng;

@@ -1,6 +1,6 @@
-//! Tests of `verify::prng`.
+//! The generator of random numbers.
 
-use super::*;
+use osier_verify::prng::Prng;
 
 #[test]
 fn the_stream_is_the_published_one() {
