@@ -12,6 +12,7 @@ mod counted;
 mod events;
 mod facts;
 mod handing;
+mod plain;
 mod savings;
 mod speculating;
 mod tables;
