@@ -11,7 +11,7 @@ use osier::jit::{
 use osier::landing::LandingRow;
 use osier::passes::Pipeline;
 use osier::speculate::Assumption;
-use osier::tiers::{self, Compiled, Tiered};
+use osier::tiers::{self, Compiled, TableUse, Tiered};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,9 +104,15 @@ fn a_loop_of_the_embedder_goes_on_natively() {
     assert_eq!(machine.transitions().len(), 1);
 }
 
-/// Counts the rows of landing tables.
+/// Counts the rows that assume nothing, and those that assume.
 #[derive(Clone, Default)]
-struct RowCount(Arc<AtomicUsize>);
+struct RowCount(Arc<[AtomicUsize; 2]>);
+
+impl RowCount {
+    fn plain_and_assuming(&self) -> [usize; 2] {
+        [0, 1].map(|kind| self.0[kind].load(Ordering::Relaxed))
+    }
+}
 
 impl tiers::Observer for RowCount {
     fn step(&mut self, _: Option<Step>) {}
@@ -114,8 +120,8 @@ impl tiers::Observer for RowCount {
     fn begin(&mut self) {}
 
     fn row(&mut self, _: Func, _: Point, made: &LandingRow) {
-        assert!(!made.exits.is_empty(), "the row assumes");
-        self.0.fetch_add(1, Ordering::Relaxed);
+        let kind = usize::from(!made.exits.is_empty());
+        self.0[kind].fetch_add(1, Ordering::Relaxed);
     }
 
     fn compiled(&mut self, _: Compiled) {}
@@ -137,7 +143,7 @@ fn a_loop_of_the_embedder_goes_on_in_code_that_assumes() {
         let mut loops = Loops::new(&pair);
         assert_eq!((loops.run(&mut machine, 1_000, k), loops.asked), (sum(1_000, k), 1), "{k}");
     }
-    let made = rows.0.load(Ordering::Relaxed);
+    let [_, made] = rows.plain_and_assuming();
     assert!((1..=3).contains(&made), "{made} rows");
 }
 
@@ -326,7 +332,8 @@ fn a_loop_is_entered_with_a_dead_value_that_the_embedder_names() {
     let mut host =
         Loops { place: registers.place, named: [registers.dead; 4], asked: 0, resumed: vec![] };
     let mut machine = vm(&engine(Config::default()), &pair.module);
-    machine.set_tiering(Box::new(Tiered::new(1, Pipeline::default())));
+    let policy = Tiered::new(1, Pipeline::default()).entering(TableUse::Nowhere);
+    machine.set_tiering(Box::new(policy));
     let live = |value| registers.value(value).filter(|_| value != registers.dead);
     let ended = machine.enter(registers.place, &live, &mut host);
     assert_eq!(ended, Ok(Entered::NotYet));
@@ -339,6 +346,30 @@ fn a_loop_is_entered_with_a_dead_value_that_the_embedder_names() {
     // There is code now, and the interpreter without the value still stays.
     let ended = machine.enter(registers.place, &live, &mut host);
     assert_eq!(ended, Ok(Entered::NotYet));
+}
+
+/// The version of the function keeps a value that is dead at the loop, which the interpreter lacks.
+/// So the run enters a row, which assumes nothing.
+#[test]
+fn a_loop_without_an_entry_is_entered_in_a_row_of_its_own() {
+    let pair = Pair::new(LOADED);
+    let registers = Registers::of(&pair);
+    let mut host =
+        Loops { place: registers.place, named: [registers.dead; 4], asked: 0, resumed: vec![] };
+    let rows = RowCount::default();
+    let mut machine = vm(&engine(Config::default()), &pair.module);
+    let policy = Tiered::new_observed(1, Pipeline::default(), rows.clone());
+    machine.set_tiering(Box::new(policy));
+    let live = |value| registers.value(value).filter(|_| value != registers.dead);
+    for _ in 0..2 {
+        let ended = machine.enter(registers.place, &live, &mut host);
+        assert_eq!(ended, Ok(Entered::Ended(Outcome::Returned(vec![77]))));
+    }
+    assert_eq!(rows.plain_and_assuming(), [1, 0]);
+    // The row reads `%n`, and the interpreter lacks that as well.
+    let n = pair.base.arguments()[1];
+    let partly = |value| live(value).filter(|_| value != n);
+    assert_eq!(machine.enter(registers.place, &partly, &mut host), Ok(Entered::NotYet));
 }
 
 /// In the background nobody can be asked for values: the frame state at the loop names them.
@@ -387,5 +418,5 @@ fn a_row_is_entered_with_all_values_or_not_at_all() {
         let ended = machine.enter(registers.place, &all, &mut host);
         assert_eq!(ended, Ok(Entered::Ended(Outcome::Returned(vec![77]))));
     }
-    assert_eq!(rows.0.load(Ordering::Relaxed), 1);
+    assert_eq!(rows.plain_and_assuming(), [0, 1]);
 }

@@ -13,6 +13,7 @@ mod events;
 mod facts;
 mod handing;
 mod limits;
+mod plain;
 mod savings;
 mod speculating;
 mod tables;

@@ -23,6 +23,7 @@ use super::contexts::calls_in_context;
 use super::facts::{LatestFacts, related};
 use super::handing::HandedWays;
 use super::limits::TableLimits;
+use super::plain::PlainRows;
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, compose};
@@ -140,6 +141,8 @@ pub(super) struct LandingTables {
     pub(super) is_out_of_memory: bool,
     /// Whether calls with constant arguments may lead to rows of their callees.
     pub(super) dispatches: bool,
+    /// The rows at loops without another entry.
+    pub(super) plain: PlainRows,
     /// The rows whose calls were not linked yet.
     pub(super) fresh: Vec<Arc<Version>>,
 }
@@ -455,7 +458,7 @@ impl LandingTables {
 ///
 /// # Errors
 /// If the engine makes no code of it.
-fn compile<O: Observer>(
+pub(super) fn compile<O: Observer>(
     tier: &mut Tier<'_>,
     base: &Function,
     TableKey { func, at }: TableKey,

@@ -437,7 +437,10 @@ impl<O: Observer> Tiered<O> {
         }
         match self.is_for_calls(tier, at) {
             true => self.want(tier, Goal::Version(at.func)).map(|_| None),
-            false => self.want(tier, at.into()),
+            false => match self.want(tier, at.into())? {
+                None => Ok(self.enter_plain(tier, at)),
+                made => Ok(made),
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use osier::tiers::TableUse;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use wicker::Machine;
-use wicker::native::{Counts, NativeError, Tuning};
+use wicker::native::{Counts, NativeError, RowEvents, Tuning};
 
 /// Random numbers: xorshift64*.
 struct Random(u64);
@@ -34,19 +34,27 @@ struct Writer {
     functions: Vec<(String, usize)>,
     next: usize,
     loops: usize,
+    /// The small functions of two parameters, which phases call as values.
+    small: usize,
 }
 
-/// The random program of a seed: one or two functions, and calls of them. The outermost level has
-/// no loop, so that code is made for the functions alone.
+/// The random program of a seed: one or two functions, or one with phases, and calls of these. The
+/// outermost level has no loop, so that code is made for the functions alone.
 pub(crate) fn program(seed: u64) -> String {
     let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let (text, names, functions) = Default::default();
-    let mut writer = Writer { random, text, names, functions, next: 0, loops: 0 };
+    let mut writer = Writer { random, text, names, functions, next: 0, loops: 0, small: 0 };
     writer
         .text
         .push_str("var g = 1; var h = [1, 2.5, 3]; var o = {x: 1, y: 0.5}; var s = \"s\";\n");
-    for _ in 0..1 + writer.random.below(2) {
-        writer.function();
+    // Rows take most of the time of such a program.
+    if writer.random.below(10) == 0 {
+        writer.phases();
+        writer.calls_of_phases();
+    } else {
+        for _ in 0..1 + writer.random.below(2) {
+            writer.function();
+        }
     }
     writer.names = GLOBALS.map(str::to_owned).to_vec();
     for _ in 0..3 + writer.random.below(5) {
@@ -62,7 +70,80 @@ const GLOBALS: [&str; 4] = ["g", "h", "o", "s"];
 /// The variables that keep their type.
 const FIXED: [&str; 3] = ["h", "o", "s"];
 
+/// The programs from which on a run that makes, enters or leaves too few rows fails: it has judged
+/// little.
+const FLOOR_FROM: u64 = 100;
+/// One program in so many makes a row, and enters one. Half as many leave one.
+const TWENTIETH: u64 = 20;
+
+/// The literals that a variable of a loop gets when a phase begins.
+const KINDS: [&str; 8] = ["1", "0.5", "7", "-3", "2.25", "1e9", "2147483647", "nil"];
+/// Those that are numbers.
+const NUMBERS: &[&str] = KINDS.split_at(7).0;
+
 impl Writer {
+    /// Small functions, and a function with a loop whose variables change their kinds, and whose
+    /// function value changes, from phase to phase. The loop is long enough for code that assumes.
+    fn phases(&mut self) {
+        self.small = 2 + self.random.below(2) as usize;
+        for number in 0..self.small {
+            let value = self.number(2, &["a", "b", "a", "b", "g"]);
+            let guard = match self.random.below(4) {
+                0 => "if a < b { return b; } ",
+                1 => "g = g + 1; ",
+                _ => "",
+            };
+            let _ = writeln!(self.text, "func q{number}(a, b) {{ {guard}return {value}; }}");
+        }
+        self.text.push_str("func w(f, x, n) {\nvar y = x;\nfor i in 0..n {\n");
+        for _ in 0..1 + self.random.below(2) {
+            let (period, at) = (20 + self.random.below(60), self.random.below(20));
+            let change = match self.random.below(3) {
+                0 => self.a_small("f"),
+                choice => {
+                    let kinds = if self.random.below(8) == 0 { &KINDS[..] } else { NUMBERS };
+                    let kind = self.random.of(kinds);
+                    format!("{} = {kind}", if choice == 1 { "y" } else { "x" })
+                }
+            };
+            let _ = writeln!(self.text, "if i % {period} == {at} {{ {change}; }}");
+        }
+        let value = self.number(2, &["x", "y", "i", "y", "o.x", "f(y, i)"]);
+        let target = self.random.of(&["y", "y", "y", "x", "o.x"]);
+        let _ = writeln!(self.text, "{target} = ({value}) % 1000;");
+        self.text.push_str("y = f(y, x);\n}\nreturn y;\n}\n");
+    }
+
+    /// The statement that sets a variable to one of the small functions.
+    fn a_small(&mut self, name: &str) -> String {
+        format!("{name} = q{}", self.random.below(self.small as u64))
+    }
+
+    /// Calls of the function with phases.
+    fn calls_of_phases(&mut self) {
+        for _ in 0..2 + self.random.below(4) {
+            let (small, turns) = (self.random.below(self.small as u64), self.random.below(150));
+            let x = self.random.of(NUMBERS);
+            let _ = writeln!(
+                self.text,
+                "try {{ print(w(q{small}, {x}, {turns}), g, o.x); }} catch e {{ print(e); }}"
+            );
+        }
+    }
+
+    /// An expression of these operands that is most often a number.
+    fn number(&mut self, depth: u64, operands: &[&str]) -> String {
+        match if depth == 0 { self.random.below(2) } else { self.random.below(6) } {
+            0 => self.random.of(operands).to_owned(),
+            1 => self.random.of(&["1", "2", "0.5", "3", "-1", "0.25"]).to_owned(),
+            _ => {
+                let op = self.random.of(&["+", "-", "*", "+", "-", "*", "%", "//", "/"]);
+                let (a, b) = (self.number(depth - 1, operands), self.number(depth - 1, operands));
+                format!("({a} {op} {b})")
+            }
+        }
+    }
+
     fn function(&mut self) {
         let params = self.random.below(4) as usize;
         let name = format!("f{}", self.functions.len());
@@ -237,13 +318,15 @@ struct Ran {
 /// one run of the interpreter does.
 ///
 /// # Errors
-/// The first program whose runs differ.
+/// The first program whose runs differ. Too few rows, in a run of at least [`FLOOR_FROM`] programs.
 pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
     let (mut total, mut collections) = (Counts::default(), 0);
     for seed in seed..seed + count {
         let text = program(seed);
         let exits = if seed % 4 == 0 { 4 } else { 1000 };
-        let eager = Tuning { calls: 2, turns: 3, exits, ..Tuning::default() };
+        // Later code knows more kinds of values, and more callees.
+        let turns = [3, 3, 12, 30][(seed / 4 % 4) as usize];
+        let eager = Tuning { calls: 2, turns, exits, ..Tuning::default() };
         let wanted = outcome(&text, None, false)?.output;
         let is_odd = seed % 2 == 1;
         let chaotic = Tuning { chaos: Some(seed), ..eager };
@@ -268,13 +351,21 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
             collections += u64::from(ran.collections);
         }
     }
-    let Counts { compiled, exits, entered, refused, plain, rows: [rows, linked], .. } = total;
+    let Counts { compiled, exits, entered, refused, plain, rows, .. } = total;
+    let RowEvents { made, entered: into_rows, left, linked } = rows;
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
-         passes, {exits} exits, {entered} loops entered, {rows} rows, {linked} exits to rows, \
-         {collections} collections",
+         passes, {exits} exits, {entered} loops entered, {made} rows made, {into_rows} entered, \
+         {left} left, {linked} exits to rows, {collections} collections",
         refused.len(),
         plain.len()
     );
-    writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
+    writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())?;
+    let is_floor_met = u64::from(made) >= count / TWENTIETH
+        && u64::from(into_rows) >= count / TWENTIETH
+        && u64::from(left) >= count / (2 * TWENTIETH);
+    match count < FLOOR_FROM || is_floor_met {
+        true => Ok(()),
+        false => Err(format!("too few rows for {count} programs")),
+    }
 }

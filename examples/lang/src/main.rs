@@ -1,8 +1,10 @@
 //! Runs a program of Wicker: `wicker FILE`. `wicker bench DIRECTORY` compares with Lua, and `wicker
-//! phases` code with landing tables and without.
+//! phases` code with landing tables and without. `wicker integrators` compares calls of function
+//! values.
 
 mod bench;
 mod fuzz;
+mod integrators;
 mod phases;
 
 use osier::tiers::TableUse;
@@ -12,8 +14,8 @@ use std::process::ExitCode;
 use wicker::Machine;
 use wicker::native::{NativeError, Tuning};
 
-const USAGE: &str = "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench DIRECTORY | \
-     wicker phases | wicker fuzz SEED COUNT";
+const USAGE: &str = "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench \
+     DIRECTORY | wicker phases | wicker integrators [STEPS] | wicker fuzz SEED COUNT";
 
 /// The exit status of wrong use, and of a text that is no program.
 const WRONG: u8 = 2;
@@ -55,10 +57,17 @@ fn run() -> Result<(), (u8, String)> {
     {
         return phases::run().map_err(|message| (WRONG, message));
     }
+    let number = |text: &str| text.parse().map_err(|e| (WRONG, format!("{text}: {e}")));
+    if let [command, steps @ ..] = &args[..]
+        && command == "integrators"
+        && steps.len() < 2
+    {
+        let steps = steps.first().map_or(Ok(integrators::STEPS), |steps| number(steps))?;
+        return integrators::run(steps).map_err(|message| (UNCAUGHT, message));
+    }
     if let [command, seed, count] = &args[..]
         && command == "fuzz"
     {
-        let number = |text: &str| text.parse().map_err(|e| (WRONG, format!("{text}: {e}")));
         return fuzz::run(number(seed)?, number(count)?).map_err(|message| (UNCAUGHT, message));
     }
     let with_tables = Tuning { tables: Some(TableUse::Everywhere), ..Tuning::default() };

@@ -6,7 +6,7 @@
 use osier::tiers::TableUse;
 use std::io::{self, Write};
 use wicker::Machine;
-use wicker::native::{Counts, Tuning};
+use wicker::native::{Counts, RowEvents, Tuning};
 
 /// Rounds; in each, every way runs the program once.
 const ROUNDS: usize = 7;
@@ -81,8 +81,8 @@ pub(crate) fn run() -> Result<(), String> {
         }
         let counts: &Option<Counts> = counts;
         let counts = counts.as_ref().ok_or("no round")?;
-        let Counts { compiled, exits, rows: [rows, linked], .. } = counts;
-        line += &format!("  {compiled} compiled, {exits} exits, {rows} rows, {linked} linked");
+        let Counts { compiled, exits, rows: RowEvents { made, linked, .. }, .. } = counts;
+        line += &format!("  {compiled} compiled, {exits} exits, {made} rows, {linked} linked");
         print(line)?;
     }
     Ok(())

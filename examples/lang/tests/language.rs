@@ -180,7 +180,9 @@ fn programs_print_what_is_expected() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{name}");
     };
     std::thread::scope(|scope| {
-        for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue"] {
+        for name in
+            ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue", "integrators"]
+        {
             scope.spawn(move || prints(name));
         }
     });
@@ -198,7 +200,7 @@ fn the_command_ends_with_a_message_and_a_status() {
         (
             Some(2),
             "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench DIRECTORY \
-             | wicker phases | wicker fuzz SEED COUNT\n"
+             | wicker phases | wicker integrators [STEPS] | wicker fuzz SEED COUNT\n"
                 .to_owned()
         )
     );

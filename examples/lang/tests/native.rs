@@ -4,7 +4,7 @@ use osier::tiers::TableUse;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use wicker::native::{Counts, NativeError, Tuning};
+use wicker::native::{Counts, NativeError, RowEvents, Tuning};
 use wicker::{Machine, Uncaught};
 
 /// Makes code at once, and makes it anew after a few exits.
@@ -91,24 +91,124 @@ fn phases_of_kinds_lead_from_row_to_row() {
     let mut machine = Machine::new(text).expect("it is well-formed");
     assert_eq!(machine.run(), Ok(()));
     let wanted = machine.take_output();
+    let tables = Some(TableUse::Everywhere);
+    let (output, counts) = with(text, Tuning { tables, calls: 10, turns: 50, ..Tuning::default() });
+    assert_eq!(String::from_utf8_lossy(&output), String::from_utf8_lossy(&wanted));
+    let RowEvents { made, entered, left, linked } = counts.rows;
+    assert!(made > 0 && entered > 0 && left > 0 && linked > 0, "{counts:?}");
+    assert!(counts.exits < 200, "12 phases, 40,000 elements a phase: {counts:?}");
+    assert_eq!(counts.refused, [""; 0]);
+}
+
+/// A loop calls a function value, which changes while the loop runs. The run enters the middle of
+/// the loop in a row that assumes the function. It leaves that row where the function changes, for
+/// a row that assumes the next one.
+#[test]
+fn a_function_value_is_assumed_in_a_loop_and_left_where_it_changes() {
+    let text = "
+        func decay(t, y) { return t - 2 * y; }
+        func wave(t, y) { return y * (1 - y) - 0.25 * t; }
+        func euler(f, g, y, n) {
+            var h = 1 / n;
+            var t = 0;
+            for i in 0..n {
+                if i % 1000 == 999 { var old = f; f = g; g = old; }
+                y = y + h * f(t, y);
+                t = t + h;
+            }
+            return y;
+        }
+        print(floor(euler(decay, wave, 2.5, 20000) * 1000000));";
+    let mut machine = Machine::new(text).expect("it is well-formed");
+    assert_eq!(machine.run(), Ok(()));
+    let wanted = machine.take_output();
+    let tables = Some(TableUse::Everywhere);
+    let (output, counts) = with(text, Tuning { tables, turns: 50, ..Tuning::default() });
+    assert_eq!(String::from_utf8_lossy(&output), String::from_utf8_lossy(&wanted));
+    let RowEvents { made, entered, left, linked } = counts.rows;
+    assert!(made > 0 && entered > 0 && left > 0 && linked > 0, "{counts:?}");
+    assert!(counts.exits < 100, "20 changes in 20,000 turns: {counts:?}");
+    assert!(counts.inlined > 0, "{counts:?}");
+    assert_eq!(counts.refused, [""; 0]);
+}
+
+/// The run of a program with this tuning.
+fn with(text: &str, tuning: Tuning) -> (Vec<u8>, Counts) {
     let text = text.to_owned();
     let run = std::thread::Builder::new().stack_size(512 << 20).spawn(move || {
         let mut machine = Machine::new(&text).expect("it is well-formed");
-        let tuning = Tuning {
-            tables: Some(TableUse::Everywhere),
-            calls: 10,
-            turns: 50,
-            ..Tuning::default()
-        };
         let counts = machine.run_native(tuning).expect("it ends");
         (machine.take_output(), counts)
     });
-    let (output, counts) = run.expect("a thread starts").join().expect("it ends");
-    assert_eq!(String::from_utf8_lossy(&output), String::from_utf8_lossy(&wanted));
-    let [rows, linked] = counts.rows;
-    assert!(rows > 0 && linked > 0, "{counts:?}");
-    assert!(counts.exits < 200, "12 phases, 40,000 elements a phase: {counts:?}");
-    assert_eq!(counts.refused, [""; 0]);
+    run.expect("a thread starts").join().expect("it ends")
+}
+
+/// A loop reads a variable of the outermost level, which optimized code reads in front of the loop.
+/// So the run enters a row there, which assumes nothing.
+#[test]
+fn a_loop_that_reads_a_global_is_entered_in_the_middle() {
+    let text = "
+        var g = 3;
+        func f(n) { var s = 0; for i in 0..n { s = (s + g) % 1000; } return s; }
+        print(f(10000));";
+    let (output, counts) =
+        with(text, Tuning { tables: Some(TableUse::Everywhere), turns: 50, ..Tuning::default() });
+    assert_eq!(output, b"0\n");
+    assert_eq!((counts.rows.made, counts.rows.entered), (1, 1), "{counts:?}");
+}
+
+#[test]
+fn small_functions_are_inlined() {
+    let counts = same("func f(a, b) { return a * b; } for i in 0..50 { print(f(i, 2)); }");
+    assert!(counts.inlined > 0, "{counts:?}");
+    // Guards of inlined code leave in front of the call: int32 and doubles, overflow, exceptions.
+    same(
+        "func f(a, b) { return a * b + 1; }
+        func loop(x, n) { var s = 0; for i in 0..n { s = f(x, i) % 1000; } return s; }
+        for i in 0..9 { print(loop(3, 40), loop(0.5, 40), loop(2147483647, 40)); }
+        try { loop(nil, 40); } catch e { print(e); }",
+    );
+    // Branches, results of several kinds, no result, cells, fields and elements.
+    same(
+        "func kind(i) { if i % 3 == 0 { return 1; } if i % 3 == 1 { return 0.5; } return \"s\"; }
+        func none(i) { var x = i; }
+        func counter(n) { return func (i) { return n + i; }; }
+        func read(o, i) { return o.x + o.a[i % 2]; }
+        var c = counter(0.25);
+        var s = 0;
+        for i in 0..60 { print(kind(i), none(i), c(i), read({x: i, a: [1, 2.5]}, i)); }",
+    );
+    // Several callees, and one with other parameters.
+    same(
+        "func a(x) { return x + 1; } func b(x) { return x * 0.5; } func c(x) { return nil; }
+        func many(list, n) {
+            var s = 0;
+            for i in 0..n { var f = list[i % len(list)]; var y = f(s); if y != nil { s = y; } }
+            return s;
+        }
+        print(many([a], 40), many([a, b], 40), many([a, b, c], 40), many([a, b, c, many], 3));",
+    );
+    same(
+        "func leaf(n) { return n - 1; }
+        func deep(n) { if n == 0 { return 0; } return deep(leaf(n)) + 1; }
+        print(deep(500)); try { deep(1000000); } catch e { print(e); }",
+    );
+}
+
+/// Inlined code cannot call the runtime, which throws in an activation of its own.
+#[test]
+fn a_function_that_joins_strings_is_called() {
+    let text = "
+        func f(a) { return a + a; }
+        func loop(x, n) { var s = 0; for i in 0..n { s = f(x); } return s; }
+        for i in 0..1000 { f(i); f(\"s\"); }
+        print(loop(\"s\", 100000));";
+    for tables in [None, Some(TableUse::Everywhere)] {
+        let (output, counts) = with(text, Tuning { tables, ..Tuning::default() });
+        assert_eq!(output, b"ss\n");
+        assert_eq!(counts.inlined, 0, "{counts:?}");
+        assert!(counts.exits < 60, "100,000 turns: {counts:?}");
+    }
 }
 
 #[test]
@@ -168,7 +268,8 @@ fn heap_objects_are_those_of_the_interpreter() {
 #[test]
 fn programs_print_natively_what_is_expected() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue"] {
+    for name in ["sum", "fib", "sieve", "strings", "nbody", "richards", "deltablue", "integrators"]
+    {
         let file = directory.join(format!("{name}.wk"));
         let output = Command::new(env!("CARGO_BIN_EXE_wicker")).arg("--jit").arg(&file).output();
         let output = output.expect("the command runs");

@@ -66,6 +66,29 @@ impl<O: Observer> Tiered<O> {
         Ok(entry)
     }
 
+    /// The continuation of a loop that an interpreter of the embedder's own runs, in a row that
+    /// assumes nothing, since no entry leads into the version of the function there. `None` if no
+    /// row can be made.
+    pub(super) fn enter_plain(
+        &mut self,
+        tier: &mut Tier<'_>,
+        at: HotLoop,
+    ) -> Option<Arc<Continuation>> {
+        let may_enter = self.room > 0 && self.table_use != TableUse::Nowhere;
+        let is_here = matches!(self.workplace, Workplace::Here(_));
+        if !may_enter || !is_here || !tier.is_of_embedder() {
+            return None;
+        }
+        let Tiered { pipeline, observer, tables, .. } = self;
+        let key = TableKey { func: at.func, at: at.at };
+        let row = tables.plain.enter(tier, key, pipeline, observer);
+        let before = tables.bytes;
+        tables.bytes += row.bytes;
+        tables.is_out_of_memory |= row.is_out_of_memory;
+        self.spend_on_rows(before);
+        row.enter
+    }
+
     /// Counts the bytes of new rows, of which there were so many before.
     fn spend_on_rows(&mut self, before: usize) {
         self.room = self.room.saturating_sub(self.tables.bytes - before);

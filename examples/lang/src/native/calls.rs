@@ -6,7 +6,6 @@ use super::runtime::{Helper, number};
 use crate::bytecode::{Capture, Op, Reg};
 use crate::heap::header::THROWN_AT;
 use crate::heap::{EXCEPTION, GLOBALS, OPERANDS, THROWN, at};
-use crate::interp::MOST_FRAMES;
 use crate::library::Builtin;
 use crate::value::{NIL, int, tag};
 use osier::ir::{Opcode, Type, Value};
@@ -97,7 +96,7 @@ impl Lower<'_> {
     }
 
     /// Puts words where functions of the runtime find them.
-    fn give(&mut self, words: &[Value]) {
+    pub(super) fn give(&mut self, words: &[Value]) {
         let base = self.e.int(0);
         for (index, word) in (0..).zip(words) {
             self.e.store(base, OPERANDS + index * 8, *word);
@@ -107,6 +106,10 @@ impl Lower<'_> {
     /// Calls a function of the runtime with references, and words that it finds in memory. It may
     /// throw at this instruction, and collect.
     pub(super) fn helper(&mut self, helper: Helper, given: &[Value], words: &[Value]) -> Value {
+        if self.within.is_some() {
+            self.needs_runtime = true;
+            return self.e.fixed(NIL);
+        }
         self.give(words);
         let mut args = vec![self.e.int(number(helper, words.len()) as i32)];
         args.extend(given);
@@ -119,7 +122,7 @@ impl Lower<'_> {
     }
 
     /// Continues unless a call has thrown.
-    fn check(&mut self, result: Value, is_here: bool) {
+    pub(super) fn check(&mut self, result: Value, is_here: bool) {
         let (word, thrown) = (self.e.bits(result), self.e.word(THROWN));
         let is_result = self.e.op(Opcode::Ne, Type::I64, &[word, thrown]);
         let (good, bad) = self.e.fork(is_result);
@@ -153,61 +156,6 @@ impl Lower<'_> {
         self.set_word(handler.register, exception, Known::Nothing);
         self.edge(handler.target);
         self.state = saved;
-    }
-
-    pub(super) fn call(&mut self, d: Reg, callee: Reg, args: u8) {
-        let cases = self.input.profile.calls[self.pc as usize].clone();
-        let fits = |number: &&u32| self.input.program.protos[**number as usize].params == args;
-        let seen: Vec<u32> = cases.seen.iter().filter(fits).copied().collect();
-        if seen.is_empty() && !cases.is_many {
-            return self.leave();
-        }
-        let address = self.address(callee, tag::CLOSURE);
-        let number = self.e.load(Type::I32, address, 0);
-        let (depth, one) = (self.e.b.use_var(self.depth), self.e.int(1));
-        let depth = self.e.op(Opcode::Add, Type::I32, &[depth, one]);
-        let most = self.e.int(MOST_FRAMES as i32);
-        let is_shallow = self.e.op(Opcode::Ult, Type::I32, &[depth, most]);
-        self.guard(is_shallow);
-        let closure = self.reference(callee);
-        let given = self.references(callee + 1, args);
-        let (result, end) = (self.e.b.declare_var(Type::Ref), self.e.b.reserve_block());
-        for (index, case) in seen.iter().enumerate() {
-            let wanted = self.e.int(*case as i32);
-            let is_it = self.e.op(Opcode::Eq, Type::I32, &[number, wanted]);
-            let is_last = index + 1 == seen.len() && !cases.is_many;
-            let next = match is_last {
-                true => {
-                    self.guard(is_it);
-                    None
-                }
-                false => {
-                    let (it, next) = self.e.fork(is_it);
-                    self.e.place(it);
-                    Some(next)
-                }
-            };
-            self.callees.insert(*case);
-            let args: Vec<Value> = [closure, depth].iter().chain(&given).copied().collect();
-            let word = self.e.call(self.input.funcs[*case as usize], &args);
-            self.e.b.def_var(result, word);
-            self.e.b.jump(end, &[]);
-            next.into_iter().for_each(|next| self.e.place(next));
-        }
-        if cases.is_many {
-            self.note_place();
-            let words: Vec<Value> = given.iter().map(|given| self.e.bits(*given)).collect();
-            self.give(&words);
-            let count = self.e.int(words.len() as i32);
-            let word = self.e.call(self.input.imports.call, &[closure, depth, count]);
-            self.e.b.def_var(result, word);
-            self.e.b.jump(end, &[]);
-        }
-        self.e.place(end);
-        self.forget_shapes();
-        let word = self.e.b.use_var(result);
-        self.check(word, false);
-        self.set_reference(d, word, Known::Nothing);
     }
 
     pub(super) fn builtin(&mut self, which: Builtin, d: Reg, from: Reg, count: u8) {

@@ -3,7 +3,7 @@
 use super::complete::Dispatch;
 use super::emit::UNTYPED;
 use super::lower::{self, Input, lower};
-use super::{GENERATIONS, Made, Native};
+use super::{GENERATIONS, Made, Native, RowEvents};
 use crate::bytecode::Pc;
 use crate::heap::OPERANDS;
 use crate::interp::Machine;
@@ -23,10 +23,10 @@ use osier::osr::Level;
 use osier::passes::Pipeline;
 use osier::speculate::{Assumption, SpeculateError, Speculative};
 use osier::tiers::{self, AskedFunction, RowError, TableUse, Tiered};
+use osier::transition::VersionKey;
 use osier::transition::mapping::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// By function: what the policy of a run with landing tables asks for ([`Tiered::asking`]).
 pub(super) type Asked = Arc<Mutex<BTreeMap<Func, AskedFunction>>>;
@@ -45,24 +45,44 @@ pub(super) fn with_tables(
     policy.asking(source).entering(places)
 }
 
-/// Counts rows of landing tables and exits that lead to rows, and collects what could not be made.
+/// Counts the events of rows, and collects what could not be made.
 #[derive(Clone, Default, Debug)]
-pub(super) struct RowCounts(Arc<([AtomicU32; 2], Mutex<Vec<String>>)>);
+pub(super) struct RowCounts(Arc<Mutex<RowsSeen>>);
+
+#[derive(Default, Debug)]
+struct RowsSeen {
+    events: RowEvents,
+    /// The functions and rows that could not be made, each with the reason.
+    refused: Vec<String>,
+    /// The points whose tables have rows.
+    places: BTreeSet<(Func, Point)>,
+    /// The versions that are rows.
+    versions: BTreeSet<VersionKey>,
+}
 
 impl RowCounts {
-    /// The rows, and the exits that lead to rows.
-    pub(super) fn get(&self) -> [u32; 2] {
-        std::array::from_fn(|at| self.0.0[at].load(Ordering::Relaxed))
+    fn seen(&self) -> MutexGuard<'_, RowsSeen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The events so far.
+    pub(super) fn events(&self) -> RowEvents {
+        self.seen().events
     }
 
     /// The functions and rows that could not be made, each with the reason.
     pub(super) fn refused(&self) -> Vec<String> {
-        self.0.1.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen().refused.clone()
+    }
+
+    /// Notes that a run has entered the middle of a loop.
+    pub(super) fn entered(&self, place: HotLoop) {
+        let mut seen = self.seen();
+        seen.events.entered += u32::from(seen.places.contains(&(place.func, place.at)));
     }
 
     fn note(&self, func: Func, what: &dyn std::fmt::Display) {
-        let mut refused = self.0.1.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.push(format!("{func}: {what}"));
+        self.seen().refused.push(format!("{func}: {what}"));
     }
 }
 
@@ -85,12 +105,20 @@ impl tiers::Observer for RowCounts {
         made.dropped.iter().for_each(|(_, why)| self.note(func, why));
     }
 
-    fn row(&mut self, _func: Func, _at: Point, _made: &LandingRow) {
-        self.0.0[0].fetch_add(1, Ordering::Relaxed);
+    fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
+        let mut seen = self.seen();
+        seen.events.made += 1;
+        seen.places.insert((func, at));
+        seen.versions.insert(VersionKey::of(&made.function));
     }
 
     fn linked(&mut self, _exit: FailedPoint<'_>, _at: Point, _row: usize) {
-        self.0.0[1].fetch_add(1, Ordering::Relaxed);
+        self.seen().events.linked += 1;
+    }
+
+    fn failed(&mut self, at: FailedPoint<'_>) {
+        let mut seen = self.seen();
+        seen.events.left += u32::from(seen.versions.contains(&at.version.key()));
     }
 }
 
@@ -128,10 +156,15 @@ impl Code {
         self.compiled.as_ref()
     }
 
+    /// Whether code may be made anew.
+    pub(super) fn has_next(&self) -> bool {
+        self.compiled.is_some() && self.begun < GENERATIONS
+    }
+
     /// Notes `exits` exits. Returns whether it is time for the next generation.
     pub(super) fn leaves_often(&mut self, exits: u32, most: u32) -> bool {
         self.exits += exits;
-        self.exits >= most && self.compiled.is_some() && self.begun < GENERATIONS
+        self.exits >= most && self.has_next()
     }
 }
 
@@ -242,13 +275,14 @@ impl Machine {
             program: &self.program,
             number,
             name: &native.module.funcs[func].name,
-            constants: &self.constants[number as usize],
-            profile: &self.profile[number as usize],
+            constants: &self.constants,
+            profiles: &self.profile,
             imports: &native.imports,
             funcs: &funcs,
             inside: &|shape| runtime.shapes().inside(shape),
             is_chaotic: native.tuning.chaos.is_some(),
             is_complete: native.tuning.tables.is_some(),
+            callees: native.tuning.callees,
         };
         let params = self.program.protos[number as usize].params;
         let mut callees = BTreeSet::new();
@@ -256,6 +290,7 @@ impl Machine {
             None => Err("no base".to_owned()),
             Some(lowered) => {
                 callees = lowered.callees;
+                native.counts.inlined += lowered.inlined_calls;
                 let (base, states) = (Arc::new(lowered.function), Arc::new(lowered.states));
                 back.supply(func, Arc::clone(&base)).map_err(|error| failed(&error))?;
                 let complete = native.tuning.tables.is_some().then(|| {
@@ -346,7 +381,8 @@ impl Native {
     }
 
     /// Tells the policy of landing tables what a complete base may assume: that operands which were
-    /// int32 and doubles are int32. Where that fails, a row assumes what has come instead.
+    /// int32 and doubles are int32, and that the value which is called is a certain function. Where
+    /// that fails, a row assumes what has come instead.
     fn leave_to_policy(
         &self,
         back: &mut Callback<'_>,
@@ -355,8 +391,8 @@ impl Native {
         states: &Arc<FrameStates>,
         dispatches: &[Dispatch],
     ) -> Made {
-        let are_ints = |of: &Dispatch| Assumption::is(of.at, of.are_ints, 1);
-        let assume = dispatches.iter().map(are_ints).collect();
+        let holds = |of: &Dispatch| Assumption::is(of.at, of.holds, 1);
+        let assume = dispatches.iter().map(holds).collect();
         let asked = AskedFunction { assume, states: Some(Arc::clone(states)) };
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(func, asked);
         back.demand(func).map_err(|_| "the policy has failed".to_owned())?;

@@ -11,13 +11,14 @@ use crate::profile::kind;
 use crate::value::{FIRST_TAGGED, NIL, tag};
 use osier::ir::{Block, Opcode, Point, Type, Value, Variable};
 
-/// A branch of a complete base that asks whether both operands are int32.
+/// A branch of a complete base that asks whether both operands are int32, or whether a value is a
+/// function that was called here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dispatch {
     /// The point of the branch.
     pub(super) at: Point,
     /// Its condition.
-    pub(super) are_ints: Value,
+    pub(super) holds: Value,
 }
 
 impl Lower<'_> {
@@ -112,7 +113,7 @@ impl Lower<'_> {
                 && let Rep::Word(_) = self.rep(register)
             {
                 let word = self.word(register);
-                tests.push(test(&mut self.e, word));
+                tests.push(test(self.e, word));
             }
         }
         tests.into_iter().reduce(|x, y| self.e.op(Opcode::And, Type::I32, &[x, y]))

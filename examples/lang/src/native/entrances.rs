@@ -29,7 +29,7 @@ impl Lower<'_> {
             if !has(&self.live[0], register) {
                 continue;
             }
-            match self.input.profile.params[usize::from(register)] {
+            match self.profile().params[usize::from(register)] {
                 kind::INT => _ = self.int(register),
                 kind::DOUBLE => {
                     self.double(register, kind::DOUBLE);

@@ -8,8 +8,10 @@
 //! How registers are kept where paths join follows from a fixpoint: the function is built again
 //! until no path changes the state of a place ([`super::registers::join`]).
 
+use super::CallUse;
 use super::complete::Dispatch;
 use super::emit::Emit;
+use super::inline::{InlinedCall, Joins};
 use super::registers::{Known, Registers, Rep, State, has, join, leaders, live};
 use super::runtime::Imports;
 use crate::bytecode::{Capture, Compare, Op, Pc, Program, Proto, Reg};
@@ -27,6 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const CLOSURE: u32 = 254;
 /// The slot of the depth of the activation.
 pub(super) const DEPTH: u32 = 255;
+/// The most instructions of callees that a function inlines.
+pub(super) const MOST_INLINED: usize = 256;
 /// Marks the program counter of the state of a loop header.
 pub(super) const HEADER: u32 = 1 << 31;
 /// The representations of frame states: a word, an int32, a double.
@@ -40,13 +44,15 @@ pub(super) const TAGGED: u32 = 3;
 /// An object: the sum of this number and its shape.
 pub(super) const SHAPED: u32 = 1 << 17;
 /// The parts that a function is lowered from.
+#[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub(super) program: &'a Program,
     pub(super) number: u32,
     /// The name of the function of the IR.
     pub(super) name: &'a str,
-    pub(super) constants: &'a [Word],
-    pub(super) profile: &'a ProtoProfile,
+    /// By function of the program.
+    pub(super) constants: &'a [Vec<Word>],
+    pub(super) profiles: &'a [ProtoProfile],
     pub(super) imports: &'a Imports,
     /// By function of the program: the function of the IR that calls lead to.
     pub(super) funcs: &'a [Func],
@@ -58,6 +64,8 @@ pub(super) struct Input<'a> {
     /// int32 from doubles where both were seen. So code can assume which of both comes
     /// ([`Dispatch`]).
     pub(super) is_complete: bool,
+    /// What the code of calls is.
+    pub(super) callees: CallUse,
 }
 
 /// The base of a function.
@@ -67,6 +75,8 @@ pub(super) struct Lowered {
     /// The functions of the program that it calls.
     pub(super) callees: BTreeSet<u32>,
     pub(super) dispatches: Vec<Dispatch>,
+    /// The paths of calls whose callee is inlined.
+    pub(super) inlined_calls: u32,
 }
 
 /// By instruction of a function of the program: the live registers in front of it.
@@ -93,21 +103,24 @@ pub(super) fn signature(params: u8) -> Signature {
 pub(super) fn lower(input: &Input<'_>) -> Option<Lowered> {
     let proto = &input.program.protos[input.number as usize];
     let (live, leaders) = (liveness(input.program, input.number), leaders(proto));
-    let mut entries = BTreeMap::new();
+    let (mut entries, mut joins) = (BTreeMap::new(), Joins::default());
     // Each turn moves some register up a lattice of height 3.
-    for _ in 0..proto.code.len() * 3 + 8 {
-        let mut lowerer = Lower::new(input, proto, &live, &leaders, &mut entries);
+    for _ in 0..proto.code.len() * 3 + MOST_INLINED * 3 + 8 {
+        let b = FunctionBuilder::new(input.name, signature(proto.params));
+        let mut e = Emit { b, is_chaotic: input.is_chaotic };
+        let around = Around { live: &live, leaders: &leaders, entries: &mut entries };
+        let mut lowerer = Lower::new(input, proto.registers, &mut e, around, &mut joins);
         lowerer.function();
-        if !lowerer.is_changed {
-            let Lower { e, callees, asked, .. } = lowerer;
+        let Lower { is_changed, callees, asked, inlined_calls, .. } = lowerer;
+        if !is_changed {
             let FinishedFunction { function, states, ids, .. } = e.b.finish().ok()?;
             let dispatch = |asked: &Value| {
-                let are_ints = ids.value(*asked)?;
-                let block = function.value_block(are_ints);
-                Some(Dispatch { at: Point::before(function.terminator(block)), are_ints })
+                let holds = ids.value(*asked)?;
+                let block = function.value_block(holds);
+                Some(Dispatch { at: Point::before(function.terminator(block)), holds })
             };
             let dispatches = asked.iter().filter_map(dispatch).collect();
-            return Some(Lowered { function, states, callees, dispatches });
+            return Some(Lowered { function, states, callees, dispatches, inlined_calls });
         }
     }
     None
@@ -120,9 +133,11 @@ pub(super) struct Lower<'a> {
     pub(super) leaders: &'a BTreeMap<Pc, bool>,
     /// By block: how its registers are kept at its start.
     pub(super) entries: &'a mut BTreeMap<Pc, State>,
+    /// The same of inlined code, and of results.
+    pub(super) joins: &'a mut Joins,
     /// Whether a path has changed `entries`, so that the function must be built again.
-    is_changed: bool,
-    pub(super) e: Emit,
+    pub(super) is_changed: bool,
+    pub(super) e: &'a mut Emit,
     blocks: BTreeMap<Pc, Block>,
     /// By register: its variables as `i32`, `f64` and word.
     pub(super) ints: Vec<Variable>,
@@ -135,7 +150,7 @@ pub(super) struct Lower<'a> {
     pub(super) before: State,
     pub(super) pc: Pc,
     /// The block that leaves in front of the instruction.
-    exit: Option<Block>,
+    pub(super) exit: Option<Block>,
     /// Whether control reaches the end of the code so far.
     pub(super) is_open: bool,
     pub(super) callees: BTreeSet<u32>,
@@ -143,29 +158,45 @@ pub(super) struct Lower<'a> {
     pub(super) entered: BTreeSet<Pc>,
     /// The conditions of dispatches.
     pub(super) asked: Vec<Value>,
+    /// The instructions inlined.
+    pub(super) inlined: usize,
+    /// The paths of calls inlined.
+    pub(super) inlined_calls: u32,
+    /// In inlined code: the call.
+    pub(super) within: Option<&'a InlinedCall>,
+    /// Whether inlined code would call the runtime.
+    pub(super) needs_runtime: bool,
+}
+
+/// The facts about the blocks of a function.
+pub(super) struct Around<'a> {
+    pub(super) live: &'a [Registers],
+    pub(super) leaders: &'a BTreeMap<Pc, bool>,
+    pub(super) entries: &'a mut BTreeMap<Pc, State>,
 }
 
 impl<'a> Lower<'a> {
-    fn new(
+    pub(super) fn new(
         input: &'a Input<'a>,
-        proto: &'a Proto,
-        live: &'a [Registers],
-        leaders: &'a BTreeMap<Pc, bool>,
-        entries: &'a mut BTreeMap<Pc, State>,
+        registers: u32,
+        e: &'a mut Emit,
+        Around { live, leaders, entries }: Around<'a>,
+        joins: &'a mut Joins,
     ) -> Lower<'a> {
-        let mut b = FunctionBuilder::new(input.name, signature(proto.params));
-        let mut declare = |ty| (0..proto.registers).map(|_| b.declare_var(ty)).collect();
+        let b = &mut e.b;
+        let mut declare = |ty| (0..registers).map(|_| b.declare_var(ty)).collect();
         let (ints, doubles, words) = (declare(Type::I32), declare(Type::F64), declare(Type::Ref));
         let (closure, depth) = (b.declare_var(Type::Ref), b.declare_var(Type::I32));
-        let state = vec![Rep::Dead; proto.registers as usize];
+        let state = vec![Rep::Dead; registers as usize];
         Lower {
             input,
-            proto,
+            proto: &input.program.protos[input.number as usize],
             live,
             leaders,
             entries,
+            joins,
             is_changed: false,
-            e: Emit { b, is_chaotic: input.is_chaotic },
+            e,
             blocks: BTreeMap::new(),
             ints,
             doubles,
@@ -180,11 +211,25 @@ impl<'a> Lower<'a> {
             callees: BTreeSet::new(),
             asked: Vec::new(),
             entered: BTreeSet::new(),
+            inlined: 0,
+            inlined_calls: 0,
+            within: None,
+            needs_runtime: false,
         }
     }
 
     fn function(&mut self) {
         self.arguments();
+        self.code();
+        // A header that this turn has found needs its path from the start.
+        let is_missed = |(pc, is_header): (&Pc, &bool)| {
+            *is_header && self.entries.contains_key(pc) && !self.entered.contains(pc)
+        };
+        self.is_changed |= self.leaders.iter().any(is_missed);
+    }
+
+    /// The code of all instructions.
+    pub(super) fn code(&mut self) {
         for pc in 0..self.proto.code.len() as Pc {
             if self.leaders.contains_key(&pc) {
                 self.begin(pc);
@@ -197,15 +242,10 @@ impl<'a> Lower<'a> {
             self.instruction(self.proto.code[pc as usize]);
             self.place_exit();
         }
-        // A header that this turn has found needs its path from the start.
-        let is_missed = |(pc, is_header): (&Pc, &bool)| {
-            *is_header && self.entries.contains_key(pc) && !self.entered.contains(pc)
-        };
-        self.is_changed |= self.leaders.iter().any(is_missed);
     }
 
     /// Begins the block of an instruction, if a path leads there.
-    fn begin(&mut self, pc: Pc) {
+    pub(super) fn begin(&mut self, pc: Pc) {
         if self.is_open && (pc != 0 || !self.blocks.contains_key(&0)) {
             self.edge(pc);
         }
@@ -264,7 +304,7 @@ impl<'a> Lower<'a> {
     }
 
     /// The frame of the interpreter at an instruction.
-    fn frame_state(&mut self, pc: u32, at: Pc) -> FrameState {
+    pub(super) fn frame_state(&mut self, pc: u32, at: Pc) -> FrameState {
         let mut locals = Vec::new();
         for register in 0..self.proto.registers as Reg {
             if !has(&self.live[at as usize], register) {
@@ -324,6 +364,9 @@ impl<'a> Lower<'a> {
     }
 
     pub(super) fn place_exit(&mut self) {
+        if self.within.is_some() {
+            return;
+        }
         let Some(exit) = self.exit.take() else { return };
         let current = self.e.b.current().filter(|_| self.is_open);
         self.e.place(exit);
@@ -341,17 +384,25 @@ impl<'a> Lower<'a> {
 
     /// Notes the frame of the interpreter in front of the instruction.
     pub(super) fn note_state(&mut self) {
-        let state = self.frame_state(self.pc, self.pc);
+        let state = match self.within {
+            Some(call) => call.state.clone(),
+            None => self.frame_state(self.pc, self.pc),
+        };
         self.e.b.frame_state(state);
+    }
+
+    /// The observations in the function.
+    pub(super) fn profile(&self) -> &'a ProtoProfile {
+        &self.input.profiles[self.input.number as usize]
     }
 
     /// The kinds of the operands that the interpreter has seen.
     pub(super) fn kinds(&self) -> [u16; 2] {
-        self.input.profile.operands[self.pc as usize]
+        self.profile().operands[self.pc as usize]
     }
 
     /// Whether the interpreter has never executed the instruction.
-    fn is_never(&self) -> bool {
+    pub(super) fn is_never(&self) -> bool {
         self.kinds() == [0; 2]
     }
 
@@ -377,6 +428,16 @@ impl<'a> Lower<'a> {
     pub(super) fn set_double(&mut self, register: Reg, value: Value) {
         self.e.b.def_var(self.doubles[usize::from(register)], value);
         self.state[usize::from(register)] = Rep::Double;
+    }
+
+    /// Sets a register to a value that is kept so.
+    pub(super) fn set(&mut self, register: Reg, rep: Rep, value: Value) {
+        match rep {
+            Rep::Int => self.set_int(register, value),
+            Rep::Double => self.set_double(register, value),
+            Rep::Word(known) => self.set_reference(register, value, known),
+            Rep::Dead => self.set_reference(register, value, Known::Tag(tag::SPECIAL)),
+        }
     }
 
     /// A register as it is kept.
@@ -440,15 +501,13 @@ impl<'a> Lower<'a> {
 
     fn instruction(&mut self, op: Op) {
         match op {
-            Op::Const(d, index) => self.constant(d, self.input.constants[index as usize]),
+            Op::Const(d, index) => {
+                let constants = &self.input.constants[self.input.number as usize];
+                self.constant(d, constants[index as usize]);
+            }
             Op::Move(d, a) => {
                 let (kept, rep) = (self.kept(a), self.rep(a));
-                match rep {
-                    Rep::Int => self.set_int(d, kept),
-                    Rep::Double => self.set_double(d, kept),
-                    Rep::Word(known) => self.set_reference(d, kept, known),
-                    Rep::Dead => self.set_reference(d, kept, Known::Tag(tag::SPECIAL)),
-                }
+                self.set(d, rep, kept);
             }
             Op::Jump(to) | Op::JumpBack(to) => self.edge(to),
             Op::JumpIf(a, to) => self.jump_if(a, to, true),
@@ -465,6 +524,7 @@ impl<'a> Lower<'a> {
                 self.set_bool(d, not);
             }
             Op::Call(d, callee, args) => self.call(d, callee, args),
+            Op::Return(a) if self.within.is_some() => self.return_inlined(a),
             Op::Return(a) => {
                 let word = self.reference(a);
                 self.e.b.ret(&[word]);
@@ -510,43 +570,6 @@ impl<'a> Lower<'a> {
         let no = self.e.word(FALSE);
         let word = self.e.op(Opcode::Add, Type::I64, &[no, wide]);
         self.set_word(d, word, Known::Tag(tag::SPECIAL));
-    }
-
-    fn jump_if(&mut self, a: Reg, to: Pc, when: bool) {
-        let holds = self.truth(a);
-        self.branch(holds, to, when);
-    }
-
-    fn jump(&mut self, kind: Compare, a: Reg, b: Reg, to: Pc, when: bool) {
-        if self.is_never() {
-            return self.leave();
-        }
-        let holds = self.compare(kind, a, b);
-        self.branch(holds, to, when);
-    }
-
-    /// Continues at an instruction if a condition is `when`.
-    pub(super) fn branch(&mut self, holds: Value, to: Pc, when: bool) {
-        let (yes, no) = self.e.fork(holds);
-        let (there, here) = if when { (yes, no) } else { (no, yes) };
-        self.e.place(there);
-        self.edge(to);
-        self.e.place(here);
-        self.is_open = true;
-    }
-
-    /// Whether a condition holds.
-    fn truth(&mut self, a: Reg) -> Value {
-        match self.rep(a) {
-            Rep::Int | Rep::Double => self.e.int(1),
-            Rep::Dead => self.e.int(0),
-            Rep::Word(_) => {
-                let (word, nil) = (self.word(a), self.e.word(NIL));
-                let (offset, one) =
-                    (self.e.op(Opcode::Sub, Type::I64, &[word, nil]), self.e.word(1));
-                self.e.op(Opcode::Ugt, Type::I64, &[offset, one])
-            }
-        }
     }
 }
 

@@ -9,11 +9,13 @@
 //! A base cannot be replaced, so a function of the language has several functions of the IR, a
 //! *generation* each. The code of an earlier generation then calls the next generation.
 
+mod branches;
 mod calls;
 mod compile;
 mod complete;
 mod emit;
 mod entrances;
+mod inline;
 mod lower;
 mod operations;
 mod registers;
@@ -51,6 +53,17 @@ const MOST_NESTED: usize = 200;
 /// front of the loop.
 const MISSED: u32 = 10;
 
+/// The code of calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallUse {
+    /// It goes through the interpreter, whatever function is called.
+    Any,
+    /// It compares the callee with the functions called so far, and calls them directly.
+    Direct,
+    /// As `Direct`, with small functions inlined.
+    Inlined,
+}
+
 /// When code is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
@@ -67,13 +80,28 @@ pub struct Tuning {
     /// Where both kinds of numbers were seen, code computes with doubles (`None`), or assumes the
     /// kinds. Runs continue in rows of landing tables at these places.
     pub tables: Option<TableUse>,
+    /// The code of calls.
+    pub callees: CallUse,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        let (chaos, is_optimizing, tables) = (None, true, None);
-        Tuning { calls: 500, turns: 3000, exits: 30, chaos, is_optimizing, tables }
+        let (chaos, is_optimizing, tables, callees) = (None, true, None, CallUse::Inlined);
+        Tuning { calls: 500, turns: 3000, exits: 30, chaos, is_optimizing, tables, callees }
     }
+}
+
+/// The events of rows of landing tables.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RowEvents {
+    /// Rows made.
+    pub made: u32,
+    /// Runs that have entered a loop in the middle, whose table has a row.
+    pub entered: u32,
+    /// Failures of assumptions in rows. A failure at an exit that leads to a row is not counted.
+    pub left: u32,
+    /// Exits that lead to a row.
+    pub linked: u32,
 }
 
 /// The events of native code.
@@ -87,10 +115,12 @@ pub struct Counts {
     pub plain: Vec<String>,
     /// Times that native code has left.
     pub exits: u32,
+    /// Calls of small functions inlined, one for each function that a call may lead to.
+    pub inlined: u32,
     /// Loops entered in the middle.
     pub entered: u32,
-    /// Rows of landing tables, and exits that lead to rows.
-    pub rows: [u32; 2],
+    /// Rows of landing tables.
+    pub rows: RowEvents,
     /// The time that compiling took, in microseconds, without rows.
     pub micros: u64,
 }
@@ -102,9 +132,14 @@ impl Counts {
         self.refused.extend(other.refused);
         self.plain.extend(other.plain);
         self.exits += other.exits;
+        self.inlined += other.inlined;
         self.entered += other.entered;
         self.micros += other.micros;
-        self.rows.iter_mut().zip(other.rows).for_each(|(sum, count)| *sum += count);
+        let RowEvents { made, entered, left, linked } = other.rows;
+        self.rows.made += made;
+        self.rows.entered += entered;
+        self.rows.left += left;
+        self.rows.linked += linked;
     }
 }
 
@@ -119,6 +154,7 @@ pub struct Native {
     codes: Vec<Code>,
     loops: Loops,
     asked: Asked,
+    rows: RowCounts,
     counts: Counts,
 }
 
@@ -180,11 +216,12 @@ impl Machine {
             codes,
             loops,
             asked,
+            rows: rows.clone(),
             counts: Counts::default(),
         });
         let outcome = vm.run(imports.main, &[], self);
         let counts = self.native.take().map(|native| native.counts).unwrap_or_default();
-        let mut counts = Counts { rows: rows.get(), ..counts };
+        let mut counts = Counts { rows: rows.events(), ..counts };
         counts.refused.extend(rows.refused());
         let memory = vm.machine_mut().memories_mut().bytes_mut(heap_memory());
         let heap = Heap(memory.ok_or_else(|| failed(&"the machine tracks its memories"))?);
@@ -286,6 +323,7 @@ impl Machine {
         let Some(results) = entered else { return Ok(None) };
         if let Some(native) = &mut self.native {
             native.counts.entered += 1;
+            native.rows.entered(place);
         }
         returned(results[0], back).map(Some)
     }
@@ -336,6 +374,11 @@ impl Machine {
     ) -> Result<(), CallbackEnd> {
         let Some(native) = &mut self.native else { return Ok(()) };
         let (code, most) = (&mut native.codes[number as usize], native.tuning.exits);
+        if code.has_next() {
+            // The next loop header asks for code again: a callee that has changed shows its number
+            // in a few turns.
+            self.profile[number as usize].left = 1;
+        }
         match code.leaves_often(weight, most) {
             true => self.make(back, number),
             false => Ok(()),

@@ -402,13 +402,12 @@ impl Lower<'_> {
     }
 
     fn name(&mut self, site: u32) -> Value {
-        let proto = &self.input.program.protos[self.input.number as usize];
-        self.e.fixed(int(proto.sites[site as usize] as i32))
+        self.e.fixed(int(self.proto.sites[site as usize] as i32))
     }
 
     /// The shapes that an access site has seen, if they are few.
     fn fields(&self, of: Reg, site: u32) -> Option<Vec<(u32, Place)>> {
-        let cases = &self.input.profile.sites[site as usize];
+        let cases = &self.profile().sites[site as usize];
         let is_object = self.rep(of).tag().is_none_or(|tag| tag == tag::OBJECT);
         (is_object && !cases.is_many && !cases.seen.is_empty()).then(|| cases.seen.clone())
     }

@@ -42,7 +42,7 @@ impl Rep {
 
     /// How a register is kept where two paths join. An int32 and a double are one type of the
     /// language, so they join to a double.
-    fn join(self, other: Rep) -> Rep {
+    pub(super) fn join(self, other: Rep) -> Rep {
         match (self, other) {
             _ if self == other => self,
             (Rep::Int | Rep::Double, Rep::Int | Rep::Double) => Rep::Double,

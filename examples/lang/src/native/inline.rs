@@ -1,0 +1,264 @@
+//! Calls of functions: a comparison with each function that the call has led to, and behind it a
+//! direct call, or the code of a small function inlined.
+//!
+//! *Small* functions have no effects, loops or calls, so their code needs no frame of its own.
+//! Where one of their guards fails, the run leaves in front of the call, and the interpreter makes
+//! the whole call. Arguments and results stay unboxed.
+
+use super::CallUse;
+use super::lower::{Around, Lower, MOST_INLINED, liveness};
+use super::registers::{Known, Rep, State, accesses, leaders, leads};
+use crate::bytecode::{Op, Pc, Proto, Reg};
+use crate::interp::MOST_FRAMES;
+use crate::library::Builtin;
+use crate::value::tag;
+use osier::ir::{Block, FrameState, Opcode, Type, Value, Variable};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most instructions of a small function.
+const SMALL: usize = 32;
+/// The most registers of a small function; one more is for its result.
+const MOST_REGISTERS: u32 = 254;
+
+/// How values are kept where paths of calls join. A function is built again until these facts
+/// change no more.
+#[derive(Default)]
+pub(super) struct Joins {
+    /// By call and function: the entries of inlined code.
+    inlined: BTreeMap<(Pc, u32), BTreeMap<Pc, State>>,
+    /// By call: its result.
+    results: BTreeMap<Pc, Rep>,
+    /// By call: the small functions whose code calls the runtime, which may throw in an activation
+    /// of the function. These functions are called (`a_function_that_joins_strings_is_called`).
+    called: BTreeSet<(Pc, u32)>,
+}
+
+/// A call whose callee is inlined.
+pub(super) struct InlinedCall {
+    /// The frame of the interpreter in front of it.
+    pub(super) state: FrameState,
+}
+
+/// A value, and how it is kept.
+#[derive(Clone, Copy)]
+struct KeptValue {
+    rep: Rep,
+    value: Value,
+}
+
+/// The function that a call compares its callee with.
+struct Callee {
+    number: u32,
+    closure: Value,
+    depth: Value,
+}
+
+/// Where the paths of a call join: the block, and the variable of the result.
+#[derive(Default)]
+struct CallEnd(Option<(Block, Rep, Variable)>);
+
+/// Whether code may inline a function.
+fn is_small(proto: &Proto) -> bool {
+    let is_plain = |(pc, op): (usize, &Op)| match op {
+        Op::Const(..) | Op::Move(..) | Op::Add(..) | Op::Sub(..) | Op::Mul(..) => true,
+        Op::AddInt(..) | Op::Arith(..) | Op::Negate(..) | Op::Not(..) | Op::Compare(..) => true,
+        Op::GetGlobal(..) | Op::GetUp(..) | Op::GetField(..) | Op::GetIndex(..) => true,
+        Op::Return(_) => true,
+        Op::Builtin(which, ..) => matches!(
+            which,
+            Builtin::Sqrt | Builtin::Floor | Builtin::Len | Builtin::Byte | Builtin::Char
+        ),
+        _ => leads(*op).0.is_some_and(|to| to as usize > pc),
+    };
+    proto.code.len() <= SMALL
+        && proto.registers <= MOST_REGISTERS
+        && proto.handlers.is_empty()
+        && proto.code.iter().enumerate().all(is_plain)
+}
+
+impl Lower<'_> {
+    pub(super) fn call(&mut self, d: Reg, callee: Reg, args: u8) {
+        let cases = self.profile().calls[self.pc as usize].clone();
+        let is_any = cases.is_many || self.input.callees == CallUse::Any;
+        let fits = |number: &&u32| self.input.program.protos[**number as usize].params == args;
+        let mut seen: Vec<u32> = cases.seen.iter().filter(fits).copied().collect();
+        if seen.is_empty() && !cases.is_many {
+            return self.leave();
+        }
+        if self.input.callees == CallUse::Any {
+            seen.clear();
+        }
+        let address = self.address(callee, tag::CLOSURE);
+        let number = self.e.load(Type::I32, address, 0);
+        let (depth, one) = (self.e.b.use_var(self.depth), self.e.int(1));
+        let depth = self.e.op(Opcode::Add, Type::I32, &[depth, one]);
+        let most = self.e.int(MOST_FRAMES as i32);
+        let is_shallow = self.e.op(Opcode::Ult, Type::I32, &[depth, most]);
+        self.guard(is_shallow);
+        let closure = self.reference(callee);
+        let is_variable = self.input.is_complete && self.is_variable(callee);
+        let mut end = CallEnd::default();
+        for (index, case) in seen.iter().enumerate() {
+            // Behind a first assumption, others would be about code that no run reaches.
+            let is_asked = is_variable && index == 0;
+            if is_asked {
+                self.note_state();
+            }
+            let wanted = self.e.int(*case as i32);
+            let is_it = self.e.op(Opcode::Eq, Type::I32, &[number, wanted]);
+            if is_asked {
+                self.asked.push(is_it);
+            }
+            let is_last = index + 1 == seen.len() && !is_any;
+            let next = if is_last && !is_asked {
+                self.guard(is_it);
+                None
+            } else {
+                let (it, other) = self.e.fork(is_it);
+                if is_last {
+                    self.e.place(other);
+                    self.leave();
+                }
+                self.e.place(it);
+                (!is_last).then_some(other)
+            };
+            self.is_open = true;
+            self.case(Callee { number: *case, closure, depth }, callee + 1, args, &mut end);
+            if let Some(next) = next {
+                self.e.place(next);
+                self.is_open = true;
+            }
+        }
+        if is_any {
+            self.call_any(closure, depth, callee + 1, args, &mut end);
+        }
+        self.is_open = end.0.is_some();
+        if let Some((block, rep, variable)) = end.0 {
+            self.e.place(block);
+            self.forget_shapes();
+            let value = self.e.b.use_var(variable);
+            self.set(d, rep, value);
+        }
+    }
+
+    /// Whether the callee of the call is a local variable or a parameter, which seldom changes in a
+    /// loop. A name of the outermost level changes still less, and a field more often.
+    fn is_variable(&self, callee: Reg) -> bool {
+        let mut before = self.proto.code[..self.pc as usize].iter().rev();
+        let set = before.find(|op| accesses(**op).1 == Some(callee));
+        matches!(set, None | Some(Op::Move(..) | Op::GetCell(..) | Op::GetUp(..)))
+    }
+
+    /// The path of a call to a function that it has led to.
+    fn case(&mut self, callee: Callee, from: Reg, args: u8, end: &mut CallEnd) {
+        let proto = &self.input.program.protos[callee.number as usize];
+        let is_inlined = self.input.callees == CallUse::Inlined
+            && !self.joins.called.contains(&(self.pc, callee.number))
+            && is_small(proto)
+            && self.inlined + proto.code.len() <= MOST_INLINED;
+        if is_inlined {
+            self.inlined += proto.code.len();
+            self.inlined_calls += 1;
+            if let Some(result) = self.inline(&callee, from, args) {
+                self.join(result, end);
+            }
+            return;
+        }
+        self.callees.insert(callee.number);
+        let mut given = vec![callee.closure, callee.depth];
+        given.extend(self.references(from, args));
+        let value = self.e.call(self.input.funcs[callee.number as usize], &given);
+        self.check(value, false);
+        self.join(KeptValue { rep: Rep::ANY, value }, end);
+    }
+
+    /// The path of a call to any function, through the interpreter.
+    fn call_any(&mut self, closure: Value, depth: Value, from: Reg, args: u8, end: &mut CallEnd) {
+        self.note_place();
+        let words: Vec<Value> = (from..from + args).map(|register| self.word(register)).collect();
+        self.give(&words);
+        let count = self.e.int(words.len() as i32);
+        let value = self.e.call(self.input.imports.call, &[closure, depth, count]);
+        self.check(value, false);
+        self.join(KeptValue { rep: Rep::ANY, value }, end);
+    }
+
+    /// The code of a small function, in the place of a call. Its result, unless each path leaves.
+    fn inline(&mut self, callee: &Callee, from: Reg, args: u8) -> Option<KeptValue> {
+        let call = InlinedCall { state: self.frame_state(self.pc, self.pc) };
+        let program = self.input.program;
+        let proto = &program.protos[callee.number as usize];
+        let (mut live, mut leaders) = (liveness(program, callee.number), leaders(proto));
+        let (end, result) = (proto.code.len(), proto.registers as Reg);
+        live[end][usize::from(result) / 64] |= 1 << (result % 64);
+        leaders.insert(end as Pc, false);
+        let given: Vec<KeptValue> = (from..from + args)
+            .map(|register| KeptValue { rep: self.rep(register), value: self.kept(register) })
+            .collect();
+        let place = (self.pc, callee.number);
+        let mut entries = self.joins.inlined.remove(&place).unwrap_or_default();
+        let input = super::lower::Input { number: callee.number, ..*self.input };
+        let around = Around { live: &live, leaders: &leaders, entries: &mut entries };
+        let mut inner = Lower::new(&input, proto.registers + 1, self.e, around, self.joins);
+        (inner.within, inner.exit) = (Some(&call), self.exit);
+        inner.e.b.def_var(inner.closure, callee.closure);
+        (0..).zip(&given).for_each(|(register, kept)| inner.set(register, kept.rep, kept.value));
+        inner.code();
+        inner.begin(end as Pc);
+        let kept =
+            inner.is_open.then(|| KeptValue { rep: inner.rep(result), value: inner.kept(result) });
+        let (exit, asked) = (inner.exit, std::mem::take(&mut inner.asked));
+        let (is_changed, needs_runtime) = (inner.is_changed, inner.needs_runtime);
+        self.exit = exit;
+        self.asked.extend(asked);
+        self.is_changed |= is_changed || needs_runtime;
+        self.joins.inlined.insert(place, entries);
+        if needs_runtime {
+            self.joins.called.insert(place);
+        }
+        kept
+    }
+
+    /// Ends inlined code with the value of a register.
+    pub(super) fn return_inlined(&mut self, a: Reg) {
+        let (rep, kept) = (self.rep(a), self.kept(a));
+        self.set(self.proto.registers as Reg, rep, kept);
+        self.edge(self.proto.code.len() as Pc);
+    }
+
+    /// Ends a path of a call with its result, kept as on all paths.
+    fn join(&mut self, KeptValue { rep, value }: KeptValue, end: &mut CallEnd) {
+        let rep = if rep == Rep::Dead { Rep::Word(Known::Tag(tag::SPECIAL)) } else { rep };
+        let known = self.joins.results.entry(self.pc).or_insert(rep);
+        let wanted = known.join(rep);
+        self.is_changed |= *known != wanted;
+        *known = wanted;
+        let (block, wanted, variable) = *end.0.get_or_insert_with(|| {
+            let ty = match wanted {
+                Rep::Int => Type::I32,
+                Rep::Double => Type::F64,
+                Rep::Word(_) | Rep::Dead => Type::Ref,
+            };
+            (self.e.b.reserve_block(), wanted, self.e.b.declare_var(ty))
+        });
+        let value = match (rep, wanted) {
+            (Rep::Int, Rep::Double) => Some(self.e.op(Opcode::FloatFromSint, Type::F64, &[value])),
+            (Rep::Int, Rep::Word(_)) => {
+                let word = self.e.boxed(value);
+                Some(self.e.reference(word))
+            }
+            (Rep::Double, Rep::Word(_)) => {
+                let word = self.e.op(Opcode::Bitcast, Type::I64, &[value]);
+                Some(self.e.reference(word))
+            }
+            (Rep::Int, Rep::Int) | (Rep::Double, Rep::Double) | (Rep::Word(_), Rep::Word(_)) => {
+                Some(value)
+            }
+            // The path has changed how the result is kept: the function is built again.
+            _ => None,
+        };
+        value.into_iter().for_each(|value| self.e.b.def_var(variable, value));
+        self.e.b.jump(block, &[]);
+        self.is_open = false;
+    }
+}
