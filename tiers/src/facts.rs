@@ -4,6 +4,9 @@ use derive::speculate::{Assumption, Expected};
 use ir::{Func, Function, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The contents of values of a base that are known.
+pub(super) type Known = BTreeMap<Value, u64>;
+
 /// By function, place and value: the contents that the last failed assumption there has found.
 ///
 /// Example: a loop has two branches on the kind of an element, and a list assumes both to be 1. In
@@ -54,4 +57,19 @@ fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> 
         open.extend(step(next).into_iter().filter(|value| all.insert(*value)));
     }
     all
+}
+
+/// The assumption that the value of a failed assumption keeps the contents that it has now. `None`
+/// if `others` have an assumption about the value in that place, which holds: a counter differs
+/// from 0 in all rounds but one, and has each other content once
+/// (`a_row_assumes_what_the_list_says_where_it_holds`).
+pub(super) fn observed(
+    failed: &Assumption,
+    known: &Known,
+    others: &[Assumption],
+) -> Option<Assumption> {
+    let bits = *known.get(&failed.value)?;
+    let is_same = |of: &Assumption| (of.at, of.value) == (failed.at, failed.value);
+    let is_known = others.iter().any(is_same);
+    (!is_known).then_some(Assumption { expected: Expected::Is(bits), ..*failed })
 }
