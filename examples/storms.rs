@@ -4,24 +4,25 @@
 //!     cargo run --release --example storms [RUNS [CALLS [ONE_IN [PROGRAM]]]]
 //!
 //! The programs are the kernels of the corpus, a loop over tagged values, a recursion, and a chain
-//! of three activations that all assume. They assume that each side of a branch is not taken that
-//! the profile has not seen. An assumption that fails by chance holds
-//! ([`Config::fails_one_in`]), as in the measurements of Ř (Flückiger et al., "Deoptless", PLDI
-//! 2022), so all ways compute the same. A run has a machine, an engine and a policy of its own, and
-//! makes CALLS calls. The ways of a run take turns:
+//! of three activations. They assume that each side of a branch is not taken that the profile has
+//! not seen. An assumption that fails by chance holds ([`Config::fails_one_in`]), so all ways
+//! compute the same results. Ř is measured so (Flückiger et al., "Deoptless", PLDI 2022). A run has
+//! a machine, an engine and a policy of its own, and makes CALLS calls. The ways of a run take
+//! turns:
 //!
-//! - *calm*: landing tables, and no exit is taken by chance. The tests count down as in storms.
+//! - *calm*: landing tables. The first test of a machine fails, and no other by chance. Tests count
+//!   down like the tests of *tables*.
 //! - *tables*: an exit leads to a row of the landing table where it lands.
 //! - *again*: an exit leads to the interpreter, and a version is made anew without an assumption
 //!   that has failed too often ([`TableUse::Nowhere`]).
 //! - *nothing*: no assumptions.
 //!
-//! The first figures are milliseconds of processor time of all calls, code included, the medians of
-//! the runs. Then come, for all calls and for the second half of them, the quotient *again* /
-//! *tables*, with its quartiles over the runs: above 1, tables are faster. Then come the exits of
-//! *tables* to native code and to the interpreter, and those of *again* to the interpreter. The last
-//! figures are kilobytes of *tables* and of *again*, at the highest and at the end: heap behind the
-//! instantiation, and machine code.
+//! The first figures are milliseconds of processor time of all calls, code included, the medians
+//! of the runs. Then come, for all calls and for the second half of them, the quotient *again* /
+//! *tables*, with its quartiles over the runs: above 1, tables are faster. The next three figures
+//! count exits: of *tables* to native code, of *tables* to the interpreter, of *again* to the
+//! interpreter. The last figures are kilobytes of *tables* and of *again*, at the highest and at
+//! the end: heap behind the instantiation, and machine code.
 
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Module, Type};
@@ -67,9 +68,9 @@ const KERNELS: [Kernel; 17] = [
 ];
 
 /// Programs with assumptions that are worth much. `tagged` adds values whose tags are all 0.
-/// `count` walks a tree by recursion. `outer` calls `middle`, which calls `inner`: each of the
-/// three assumes in its loop. The tags, the mode and the scale are words of memory, always 0, 0 and
-/// 3 here.
+/// `count` walks a tree by recursion. `outer` calls `middle`, which calls `inner`: each of these
+/// functions assumes in its loop. The tags, the mode and the scale are words of memory, always 0,
+/// 0 and 3 here.
 const WRITTEN: &str = r#"(module (memory (export "memory") 4)
   (data (i32.const 8) "\03\00\00\00")
   (func $slow (param $x i32) (result i32)

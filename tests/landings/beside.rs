@@ -114,7 +114,7 @@ fn an_interrupt_ends_a_run_that_goes_from_row_to_row() {
 }
 
 /// The collector moves the reference in each call of the host. Exits hand it to rows, and passages
-/// to the next row. The word of the reference at the end is that of the interpreter's run.
+/// to the next row. The reference has the same word at the end as in the interpreter.
 #[test]
 fn a_reference_lives_from_row_to_row() {
     let (func, mut vm, watch) = scene(Config::default());

@@ -175,8 +175,8 @@ fn a_constant_that_folds_little_has_no_row() {
     assert_eq!((rows("%c, %x"), rows("%c, %k")), (0, 2));
 }
 
-/// The worth of a constant looks at 256 uses (`REACH`). The branch is a use behind so many others,
-/// which fold nothing.
+/// The worth of a constant looks at 256 uses (`REACH`). The branch is the next use, and the uses in
+/// front of it fold nothing.
 #[test]
 fn a_constant_that_folds_behind_many_uses_has_no_row() {
     let rows = |uses: usize| {

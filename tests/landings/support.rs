@@ -33,8 +33,8 @@ pub(super) fn policy<O: tiers::Observer>(observer: O) -> Tiered<O> {
     Tiered::new_observed(HOT, parse("O2").expect("a pipeline"), observer)
 }
 
-/// Calls a function of a machine as often as there are arguments. Each call must return as in the
-/// interpreter, with the same memories.
+/// Calls a function of a machine once for each list of arguments. Each call must return the
+/// interpreter's results, and leave the interpreter's memories.
 ///
 /// # Errors
 /// If the native run fails, for example without room for code.

@@ -1,3 +1,5 @@
+//! Calls that the checker refuses.
+
 use super::{ContextMaker, ContextRows, calls_in_context};
 use crate::speculating::Speculations;
 use crate::{Compiled, Observer};
