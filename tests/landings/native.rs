@@ -297,6 +297,19 @@ fn phases_of_calls_keep_the_first_version() {
     assert!(made.failures < 16, "{made:?}");
 }
 
+/// The version of the function and the row of its loop assume the same of `%scale`. Later calls
+/// refute it, and 16 failures of both together give the assumption up.
+#[test]
+fn a_version_and_a_row_give_up_one_assumption_together() {
+    let assume = |base: &Function| vec![at_start(base, "scale", 3)];
+    let calls: Vec<[u64; 3]> = (0..60).map(|at| [60, if at < 20 { 3 } else { 4 }, 5000]).collect();
+    let calls: Vec<&[u64]> = calls.iter().map(|args| &args[..]).collect();
+    let module = parsed(SCALED);
+    let made = tiered_as(&module, assume, &calls, Config::default(), TableUse::AtLoops);
+    assert_eq!(made.rows.len(), 1, "{made:?}");
+    assert!(made.abandoned > 0 && made.failures <= MAX_FAILURES + 2, "{made:?}");
+}
+
 /// One element in 200 is of the rare kind, and leaves the row for the interpreter. There, the loop
 /// turns hot after as many visits each time, so few rounds are interpreted.
 #[test]

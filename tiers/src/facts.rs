@@ -34,6 +34,22 @@ impl LatestFacts {
     }
 }
 
+/// By function, place and value: how often assumptions there have failed, in all versions and rows
+/// together, at exits that no row takes over. Each row has such exits of its own, and would lead to
+/// the interpreter as often as the first
+/// (`a_version_and_a_row_give_up_one_assumption_together`).
+#[derive(Debug, Default)]
+pub(super) struct LostExits(BTreeMap<(Func, Point, Value), u64>);
+
+impl LostExits {
+    /// Notes a failure. Returns the failures so far.
+    pub(super) fn note(&mut self, func: Func, failed: &Assumption) -> u64 {
+        let count = self.0.entry((func, failed.at, failed.value)).or_default();
+        *count += 1;
+        *count
+    }
+}
+
 /// A value, the results that instructions compute from it, and what it is computed from. Block
 /// parameters end both searches. Linear in the uses.
 pub(super) fn related(base: &Function, value: Value) -> BTreeSet<Value> {

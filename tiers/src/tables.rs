@@ -20,7 +20,7 @@
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
 use super::contexts::calls_in_context;
-use super::facts::{Known, LatestFacts, observed, related};
+use super::facts::{Known, LatestFacts, LostExits, observed, related};
 use super::handing::HandedWays;
 use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
@@ -138,6 +138,7 @@ pub(super) struct LandingTables {
     /// The exits that lead to no row, by the version and the number of the point.
     hopeless: BTreeSet<(VersionKey, usize)>,
     latest: LatestFacts,
+    pub(super) lost: LostExits,
     /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -515,6 +516,11 @@ impl ExitLanding {
 }
 
 impl LandingExit<'_> {
+    /// The assumption that has failed, in terms of the base.
+    pub(super) fn assumption(&self) -> Assumption {
+        self.of
+    }
+
     /// Where the exit lands, for a run with these values. `None` if rows cannot take over: the exit
     /// lands in several activations, has writes to replay, or lands elsewhere than where the
     /// assumption was made (see *Progress*).
