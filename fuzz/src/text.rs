@@ -176,6 +176,11 @@ fn tables(line: &mut dyn FnMut(&str, String), all: &TableFigures) {
     });
     let TableRunReport { states, holding, failing, .. } = runs;
     line("", format!("{states} states compared, {holding} holding, {failing} failing"));
+    if all.handing > 0 {
+        let TableRunReport { handed, handed_states, .. } = runs;
+        let text = format!("{} with frame states, {handed} handed over", all.handing);
+        line("", format!("{text}, {handed_states} such states compared"));
+    }
 }
 
 /// Adds the lines about native code. Times are omitted.
@@ -233,9 +238,9 @@ fn native_text(line: &mut dyn FnMut(&str, String), figures: &Figures) {
         line("", format!("{entered} times up, {flagged} times down by another thread's flag"));
     }
     if native.tabled > 0 {
-        let NativeFigures { tabled, rows, linked_to_rows, entered_rows, .. } = native;
+        let NativeFigures { tabled, rows, linked_to_rows, entered_rows, to_rows, .. } = native;
         line("  tables", format!("{tabled} programs, {rows} rows, {linked_to_rows} exits to them"));
-        line("", format!("{entered_rows} times up in loops"));
+        line("", format!("{entered_rows} times up in loops, {to_rows} times from exits to rows"));
     }
     if native.nans > 0 {
         line("  NaNs", format!("{} values agree but for their bits", native.nans));

@@ -1,5 +1,7 @@
 //! The configuration of an engine.
 
+use std::num::NonZeroU32;
+
 /// The way to keep accesses to linear memory in bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Bounds {
@@ -80,14 +82,20 @@ pub struct Config {
     pub trace: bool,
     /// Makes Cranelift verify its input and check its register allocation. Slow: for tests.
     pub checked: bool,
+    /// Takes one exit in so many tests of assumptions, on average, whether or not the assumption
+    /// holds. The gaps between such exits are pseudo-random, uniform between 1 and twice the mean,
+    /// and the same in each machine; the first test of a machine fails. Results stay the same: an
+    /// accepted exit never mentions the condition. A test costs a decrement of a word in memory
+    /// more. For tests, and for measurements as Ř's (Flückiger et al., "Deoptless", PLDI 2022).
+    pub fails_one_in: Option<NonZeroU32>,
     /// The limit on the bytes of machine code that exist at the same time. Compilation beyond it
     /// fails with [`crate::CompileError::OutOfMemory`].
     pub code_bytes: usize,
 }
 
 impl Default for Config {
-    /// Guarded bounds, no interruption, most effort, canonical NaNs, exits that store, and 1 GiB of
-    /// code.
+    /// Guarded bounds, no interruption, most effort, canonical NaNs, exits that store and are taken
+    /// where assumptions fail, and 1 GiB of code.
     fn default() -> Config {
         Config {
             bounds: Bounds::default(),
@@ -97,6 +105,7 @@ impl Default for Config {
             exits: Exits::default(),
             trace: false,
             checked: false,
+            fails_one_in: None,
             code_bytes: 1 << 30,
         }
     }

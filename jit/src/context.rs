@@ -122,6 +122,11 @@ pub(crate) struct Context {
     /// ([`crate::stubs::Stub::Cold`]): the place of a host function that the stub called. 0 without
     /// such a call.
     pub(crate) cold_caller: Cell<u64>,
+    /// The number of the test of an assumption at which its exit is taken by chance, counted from
+    /// here ([`crate::Config::fails_one_in`]).
+    pub(crate) until_failure: Cell<u64>,
+    /// The state of the generator of the gaps between such exits.
+    pub(crate) gaps: Cell<u64>,
     /// The frame pointer of the waiting stub. The stub stores it before it calls
     /// [`Helpers::call_lazy`] or [`Helpers::leave`].
     pub(crate) frame: Cell<u64>,
@@ -159,6 +164,8 @@ impl Context {
             functions: Cell::new(0),
             trap_number: Cell::new(0),
             cold_caller: Cell::new(0),
+            until_failure: Cell::new(1),
+            gaps: Cell::new(0),
             pending: Cell::new(0),
             frame: Cell::new(0),
             vm: Cell::new(ptr::null_mut()),

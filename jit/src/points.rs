@@ -4,13 +4,16 @@ use crate::context::FLAGS;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The trigger of an OSR point with a test.
+/// What makes an OSR point fire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trigger {
     /// The point fires while its flag is set.
     Armed,
     /// The point fires at a given visit within one activation.
     Countdown,
+    /// The point has no test of its own: a branch of the code leads to its exit where an
+    /// assumption fails.
+    Assumption,
 }
 
 /// The cell of one OSR point, as native code sees it. The version and all continuations into it
@@ -57,7 +60,11 @@ impl Cell {
     }
 
     pub(crate) fn trigger(&self) -> Trigger {
-        if self.trigger == Trigger::Countdown as u32 { Trigger::Countdown } else { Trigger::Armed }
+        match self.trigger {
+            of if of == Trigger::Countdown as u32 => Trigger::Countdown,
+            of if of == Trigger::Assumption as u32 => Trigger::Assumption,
+            _ => Trigger::Armed,
+        }
     }
 
     /// Makes the exit of the point jump to `code` from its next firing on. The caller keeps that

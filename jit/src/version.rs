@@ -442,7 +442,8 @@ impl Engine {
             Condition::Flag if self.config().interruption == Interruption::Signal => {
                 Cell::with_flag(self.flag_words())
             }
-            Condition::Flag | Condition::Guard { .. } | Condition::Always | Condition::Failing => {
+            Condition::Failing => Cell::new(Trigger::Assumption, 0),
+            Condition::Flag | Condition::Guard { .. } | Condition::Always => {
                 Cell::new(Trigger::Armed, 0)
             }
         }

@@ -3,16 +3,17 @@
 
 use super::directed::behind;
 use super::native::Watch;
+use super::support::{native, policy};
 use crate::speculation::support::{first, inst, parsed, value};
-use interp::{Limits, Options, Outcome};
+use interp::Outcome;
 use ir::{FrameState, FrameStates, Func, Function, Module, Point, Type, Value};
 use osier::jit::{
-    Action, Callback, CallbackEnd, Config, DeoptFrame, Embedder, Engine, Entered, HotLoop, Slot, Vm,
+    Action, Callback, CallbackEnd, Config, DeoptFrame, Embedder, Entered, HotLoop, Slot, Vm,
 };
 use osier::landing::{LandingCode, handover};
 use osier::profile::OwnCounts;
 use osier::speculate::{Assumption, Plan, SuggestOptions};
-use osier::tiers::{TableUse, Tiered};
+use osier::tiers::TableUse;
 use passes::parse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -174,14 +175,12 @@ fn body(base: &Function) -> Point {
 fn scene(places: TableUse, assume: &[Assumption]) -> (Vm, Rounds, Watch) {
     let module = Arc::new(parsed(ROUNDS));
     let rounds = Rounds::new(&module);
-    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-    let vm = Vm::new(&engine, &module, Limits::default(), Options::default());
-    let mut vm = vm.expect("it is instantiated");
+    let mut vm = native(&module, Config::default());
     let watch = Watch::default();
     let states = BTreeMap::from([(rounds.place.func, Arc::new(rounds.states(first(&module).1)))]);
     let assume: BTreeMap<Func, Vec<Assumption>> =
         BTreeMap::from([(rounds.place.func, assume.to_vec())]);
-    let policy = Tiered::new_observed(10, parse("O2").expect("a pipeline"), watch.clone());
+    let policy = policy(watch.clone());
     vm.set_tiering(Box::new(policy.speculating(assume).handing(states).entering(places)));
     (vm, rounds, watch)
 }
@@ -302,11 +301,10 @@ fn a_row_hands_over_where_a_state_is() {
     let code = LandingCode::leaving(&module, base, head(base), Arc::new(out)).expect("a landing");
     let pipeline = parse("O2").expect("a pipeline");
     let row = code.row(&module, base, &Plan::new(&[of], &pipeline)).expect("it is legal");
-    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
+    let mut vm = native(&module, Config::default());
     let spec = osier::jit::VersionSpec::leaving(&row.function, |_| Some(&*row.back));
     let spec = spec.expect("each exit has an entry").behind_landing();
-    let version = engine.version(&module, func, &row.function, spec).expect("it is compiled");
-    let mut vm = Vm::new(&engine, &module, Limits::default(), Options::default()).expect("a run");
+    let version = vm.engine().version(&module, func, &row.function, spec).expect("it is compiled");
     let states = Arc::new(BTreeMap::from([(func, Arc::new(states))]));
     let hand = |mapping: &check::Checked<Mapping>| {
         Action::Hand(Arc::new(mapping.clone()), Arc::clone(&states))
@@ -336,11 +334,9 @@ fn a_function_assumes_when_its_profile_comes_late() {
     let source = move |_| knows.load(Ordering::Relaxed).then(|| profile.clone());
     let options = SuggestOptions { visits: 100, by_worth: false, ..SuggestOptions::default() };
     let states = BTreeMap::from([(func, Arc::new(rounds.states(base)))]);
-    let (watch, pipeline) = (Watch::default(), parse("O2").expect("a pipeline"));
-    let policy = Tiered::new_observed(10, pipeline, watch.clone()).profiling_own(options, source);
-    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-    let vm = Vm::new(&engine, &module, Limits::default(), Options::default());
-    let mut vm = vm.expect("it is instantiated");
+    let watch = Watch::default();
+    let policy = policy(watch.clone()).profiling_own(options, source);
+    let mut vm = native(&module, Config::default());
     vm.set_tiering(Box::new(policy.handing(states)));
     for (knows, rows) in [(false, 0), (true, 1)] {
         is_known.store(knows, Ordering::Relaxed);

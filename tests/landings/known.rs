@@ -1,8 +1,9 @@
 //! Calls with constant arguments natively: rows of the callee that assume these arguments, without
 //! a test.
 
+use super::support::{compared, native, policy};
 use crate::speculation::support::parsed;
-use interp::{Limits, Machine, NoHost, NoObserver, Options};
+use interp::NoHost;
 use ir::{Func, Function, Inst, Module, Opcode, Point};
 use osier::check::{Checked, KnownCall, KnownCallFault, known_call};
 use osier::jit::{
@@ -12,9 +13,8 @@ use osier::osr::VersionTree;
 use osier::speculate::{Assumption, Expected, Plan, Speculative, speculate};
 use osier::tiers::{
     CONTEXT_PAUSE, CONTEXT_ROWS, CONTEXT_SIZE, CONTEXT_TRIES, Compiled, CompiledKind, ContextUse,
-    Observer, TableUse, Tiered,
+    Observer, TableUse,
 };
-
 use passes::parse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -88,18 +88,10 @@ impl Observer for ContextWatch {
 /// of rows, and how many have gone.
 fn contexts(module: &Module, contexts: ContextUse) -> (Vec<Vec<Expected>>, usize) {
     let main = module.func_named("main").expect("it has a main");
-    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-    let shared = Arc::new(module.clone());
-    let limits = Limits::default();
-    let mut vm = Vm::new(&engine, &shared, limits, Options::default()).expect("it is instantiated");
+    let mut vm = native(&Arc::new(module.clone()), Config::default());
     let watch = ContextWatch::default();
-    let policy = Tiered::new_observed(10, parse("O2").expect("a pipeline"), watch.clone());
-    vm.set_tiering(Box::new(policy.in_contexts(contexts)));
-    let mut plain = Machine::new(module, limits).expect("it is instantiated");
-    for n in [100, 7, 1000] {
-        let wanted = plain.invoke(main, &[n], &mut NoHost, &mut NoObserver);
-        assert_eq!(vm.invoke(main, &[n], &mut NoHost), Ok(wanted), "{n}");
-    }
+    vm.set_tiering(Box::new(policy(watch.clone()).in_contexts(contexts)));
+    compared(&mut vm, main, &[&[100], &[7], &[1000]]).expect("it runs");
     watch.0.lock().expect("nobody panics").clone()
 }
 
@@ -181,6 +173,22 @@ fn a_constant_that_folds_little_has_no_row() {
         contexts(&parsed(&text), ContextUse::On).0.len()
     };
     assert_eq!((rows("%c, %x"), rows("%c, %k")), (0, 2));
+}
+
+/// The worth of a constant looks at 256 uses (`REACH`). The branch is the next use, and the uses in
+/// front of it fold nothing.
+#[test]
+fn a_constant_that_folds_behind_many_uses_has_no_row() {
+    let rows = |uses: usize| {
+        let text = |k| format!("  %z{k} = add.i32 %x, %k\n");
+        let uses: String = (0..uses).map(text).collect();
+        let text = CALLS.replace("  %is = eq.i32 %k, %one\n", &uses);
+        let text = text.replace("br_if %is, first", "br_if %k, first");
+        let text = text.replace("  %also = eq.i32 %k, %two\n", "");
+        let text = text.replace("br_if %also, second", "br_if %x, second");
+        contexts(&parsed(&text), ContextUse::On).0.len()
+    };
+    assert_eq!((rows(254), rows(255)), (2, 0));
 }
 
 /// Text that computes `%{to}` from `%x` by so many pairs of a product and a remainder.
@@ -301,19 +309,11 @@ fn failures_in_rows() -> RowFailures {
     let at = Point::before(base.first_inst(base.entry()));
     let (value, expected) = (base.arguments()[0], Expected::Is(1));
     let assume = [(f, vec![Assumption { at, value, expected, reason: 0xc0 }])];
-    let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-    let limits = Limits::default();
-    let vm = Vm::new(&engine, &Arc::new(module.clone()), limits, Options::default());
-    let mut vm = vm.expect("it is instantiated");
+    let mut vm = native(&Arc::new(module.clone()), Config::default());
     let watch = FailureWatch::default();
-    let policy = Tiered::new_observed(10, parse("O2").expect("a pipeline"), watch.clone());
-    let policy = policy.speculating(BTreeMap::from(assume)).entering(TableUse::Nowhere);
-    vm.set_tiering(Box::new(policy));
-    let mut plain = Machine::new(&module, limits).expect("it is instantiated");
-    for n in [100, 7, 1000] {
-        let wanted = plain.invoke(main, &[n], &mut NoHost, &mut NoObserver);
-        assert_eq!(vm.invoke(main, &[n], &mut NoHost), Ok(wanted), "{n}");
-    }
+    let policy = policy(watch.clone()).speculating(BTreeMap::from(assume));
+    vm.set_tiering(Box::new(policy.entering(TableUse::Nowhere)));
+    compared(&mut vm, main, &[&[100], &[7], &[1000]]).expect("it runs");
     watch.0.lock().expect("nobody panics").clone()
 }
 
@@ -354,10 +354,8 @@ impl Linked {
         let module = Arc::new(parsed(CALLS));
         let [main, f] = ["main", "f"].map(|name| module.func_named(name).expect("it has both"));
         let bodies = [main, f].map(|func| module.body(func).expect("it has a body").clone());
-        let engine = Engine::new(Config::default()).expect("the tests run where native code does");
-        let limits = Limits::default();
-        let vm = Vm::new(&engine, &module, limits, Options::default());
-        let mut vm = vm.expect("it is instantiated");
+        let mut vm = native(&module, Config::default());
+        let engine = vm.engine().clone();
         let base = &bodies[1];
         let at = Point::before(base.first_inst(base.entry()));
         let (value, expected) = (base.arguments()[1], Expected::Is(1));

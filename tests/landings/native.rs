@@ -2,17 +2,15 @@
 //! assumptions fail.
 
 use super::directed::{SCALED, at_start, behind};
+use super::support::{compared, native, policy};
 use crate::speculation::support::{first, parsed};
-use interp::{Limits, Machine, NoHost, NoObserver, Options, Outcome};
 use ir::{Func, Function, Module, Point};
-use osier::jit::{Config, Engine, Exits, FailedPoint, RunError, Vm};
+use osier::jit::{Config, Exits, FailedPoint, RunError};
 use osier::landing::LandingRow;
-use osier::speculate::Assumption;
+use osier::speculate::{Assumption, Expected};
 use osier::tiers::{
     Compiled, CompiledKind, MAX_FAILURES, Observer, RowError, TABLE_ROWS, TableLimits, TableUse,
-    Tiered,
 };
-use passes::parse;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -101,7 +99,7 @@ fn tiered_within(
 }
 
 /// As [`tiered`], for a configuration, and for tables at these places.
-fn tiered_as(
+pub(super) fn tiered_as(
     module: &Module,
     assume: impl Fn(&Function) -> Vec<Assumption>,
     arguments: &[&[u64]],
@@ -123,24 +121,12 @@ fn tried(
 ) -> Result<Tables, RunError> {
     let (func, base) = first(module);
     let assume = BTreeMap::from([(func, assume(base))]);
-    let engine = Engine::new(config).expect("the tests run where native code does");
-    let shared = Arc::new(module.clone());
-    let mut vm = Vm::new(&engine, &shared, Limits::default(), Options::default())
-        .expect("it is instantiated");
+    let mut vm = native(&Arc::new(module.clone()), config);
     let watch = Watch::default();
-    let pipeline = parse("O2").expect("it is a pipeline");
-    let policy = Tiered::new_observed(10, pipeline, watch.clone()).speculating(assume);
+    let policy = policy(watch.clone()).speculating(assume);
     vm.set_tiering(Box::new(policy.table_limits(limits).entering(places)));
-    let mut plain = Machine::new(module, Limits::default()).expect("it is instantiated");
-    for args in arguments {
-        let wanted = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
-        assert!(matches!(wanted, Outcome::Returned(_)), "{wanted}");
-        let found = vm.invoke(func, args, &mut NoHost)?;
-        assert_eq!(found, wanted, "{args:?}");
-        let memories = [vm.machine(), &plain].map(|m| m.computed_memory_digest());
-        assert_eq!(memories[0], memories[1], "{args:?}");
-    }
-    Ok(watch.0.lock().expect("nobody panics").clone())
+    compared(&mut vm, func, arguments)?;
+    Ok(watch.seen())
 }
 
 /// All time is in one call, whose loop assumes: the run enters a row, and leaves it where the tag
@@ -322,6 +308,72 @@ fn phases_of_calls_keep_the_first_version() {
     let calls: Vec<&[u64]> = [calm, wild, calm, wild].iter().flat_map(|p| [*p; 40]).collect();
     let made = tiered(&parsed(&phases()), assume, &calls);
     assert!(made.failures < 16, "{made:?}");
+}
+
+/// The version of the function and the row of its loop assume the same of `%scale`. Later calls
+/// refute it, and 16 failures of both together give the assumption up.
+#[test]
+fn a_version_and_a_row_give_up_one_assumption_together() {
+    let assume = |base: &Function| vec![at_start(base, "scale", 3)];
+    let calls: Vec<[u64; 3]> = (0..60).map(|at| [60, if at < 20 { 3 } else { 4 }, 5000]).collect();
+    let calls: Vec<&[u64]> = calls.iter().map(|args| &args[..]).collect();
+    let module = parsed(SCALED);
+    let made = tiered_as(&module, assume, &calls, Config::default(), TableUse::AtLoops);
+    assert_eq!(made.rows.len(), 1, "{made:?}");
+    assert!(made.abandoned > 0 && made.failures <= MAX_FAILURES + 2, "{made:?}");
+}
+
+/// One element in 200 is of the rare kind, and leaves the row for the interpreter. There, the loop
+/// turns hot after as many visits each time, so few rounds are interpreted.
+#[test]
+fn a_loop_turns_hot_as_soon_after_each_exit() {
+    let rare = "  %many = const.i32 200\n  %r = urem.i32 %i, %many\n  %tag = eq.i32 %r, %one\n";
+    let module = Arc::new(parsed(&SCALED.replace("  %tag = eq.i32 %i, %odd\n", rare)));
+    let (func, base) = first(&module);
+    let assume = BTreeMap::from([(func, vec![behind(base, "tag", 0)])]);
+    let mut vm = native(&module, Config::default());
+    let watch = Watch::default();
+    let policy = policy(watch.clone()).speculating(assume).entering(TableUse::AtLoops);
+    vm.set_tiering(Box::new(policy));
+    compared(&mut vm, func, &[&[2_800, 3, 0]]).expect("it runs");
+    let visits: u64 = vm.visits().iter().map(|place| place.visits).sum();
+    assert_eq!(watch.seen().failures, 13, "the first rare element comes before the row");
+    assert!(visits < 300, "{visits} visits in the interpreter");
+}
+
+/// Each inner loop counts down to 0, where the assumption that the counter differs from 0 fails:
+/// one row for the 0, and one for all others. No row assumes a single other count.
+#[test]
+fn a_row_assumes_what_the_list_says_where_it_holds() {
+    let text = "
+export \"main\" @f
+func @f(%n: i32, %m: i32) -> i32 {
+entry:
+  %zero = const.i32 0
+  %one = const.i32 1
+  jump outer(%zero, %zero)
+outer(%i: i32, %s: i32):
+  %more = ult.i32 %i, %n
+  br_if %more, inner(%m, %s), done
+inner(%j: i32, %t: i32):
+  %u = add.i32 %t, %j
+  %left = sub.i32 %j, %one
+  br_if %left, inner(%left, %u), next
+next:
+  %h = add.i32 %i, %one
+  jump outer(%h, %u)
+done:
+  return %s
+}";
+    let assume = |base: &Function| {
+        let is_more = Assumption { expected: Expected::IsNot(0), ..behind(base, "left", 0) };
+        vec![is_more]
+    };
+    let made = tiered(&parsed(text), assume, &[&[100, 50], &[100, 50]]);
+    assert!(!made.linked.is_empty() && made.abandoned == 0, "{made:?}");
+    assert!(made.expected.iter().flatten().all(|bits| *bits == 0), "{made:?}");
+    let most = made.rows.values().map(Vec::len).max();
+    assert!(most <= Some(2), "{made:?}");
 }
 
 /// A function of `%x` and `%k` with so many instructions behind the places where `%k` is used.

@@ -1,13 +1,54 @@
-//! Rows, and interpreted runs that enter them at their landings.
+//! Machines with native code, and the interpreter beside them; rows, and interpreted runs that
+//! enter them at their landings.
 
 use interp::{
-    Control, Limits, Machine, NoHost, Observer, Options, Outcome, Program, Run, Scope, TraceLevel,
-    VersionId, View,
+    Control, Limits, Machine, NoHost, NoObserver, Observer, Options, Outcome, Program, Run, Scope,
+    TraceLevel, VersionId, View,
 };
 use ir::{Func, Inst, Module, Point};
+use osier::jit::{Config, Engine, RunError, Vm};
 use osier::landing::{LandingCode, LandingRow};
+use osier::tiers::{self, Tiered};
+use passes::parse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use verify::prng::Prng;
+
+/// The visits after which a place is hot in these tests.
+const HOT: u32 = 10;
+
+/// An engine of this host.
+pub(super) fn engine(config: Config) -> Engine {
+    Engine::new(config).expect("the tests run where native code does")
+}
+
+/// A machine with native code, which has no policy yet.
+pub(super) fn native(module: &Arc<Module>, config: Config) -> Vm {
+    let vm = Vm::new(&engine(config), module, Limits::default(), Options::default());
+    vm.expect("it is instantiated")
+}
+
+/// A policy that compiles early, with `O2`.
+pub(super) fn policy<O: tiers::Observer>(observer: O) -> Tiered<O> {
+    Tiered::new_observed(HOT, parse("O2").expect("a pipeline"), observer)
+}
+
+/// Calls a function of a machine once for each list of arguments. Each call must return the
+/// interpreter's results, and leave the interpreter's memories.
+///
+/// # Errors
+/// If the native run fails, for example without room for code.
+pub(super) fn compared(vm: &mut Vm, func: Func, arguments: &[&[u64]]) -> Result<(), RunError> {
+    let mut plain = Machine::new(vm.module(), Limits::default()).expect("it is instantiated");
+    for args in arguments {
+        let wanted = plain.invoke(func, args, &mut NoHost, &mut NoObserver);
+        assert!(matches!(wanted, Outcome::Returned(_)), "{wanted}");
+        assert_eq!(vm.invoke(func, args, &mut NoHost)?, wanted, "{args:?}");
+        let memories = [vm.machine(), &plain].map(Machine::computed_memory_digest);
+        assert_eq!(memories[0], memories[1], "{args:?}");
+    }
+    Ok(())
+}
 
 /// The rows of one landing, each with its version in a machine.
 pub(crate) struct Rows {

@@ -470,3 +470,6 @@ fn compile(
     tier.adopt(&version, actions).map_err(RunError::Link)?;
     Ok(version)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,9 @@ use derive::speculate::{Assumption, Expected};
 use ir::{Func, Function, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The contents of values of a base that are known.
+pub(super) type Known = BTreeMap<Value, u64>;
+
 /// By function, place and value: the contents that the last failed assumption there has found.
 ///
 /// Example: a loop has two branches on the kind of an element, and a list assumes both to be 1. In
@@ -31,6 +34,22 @@ impl LatestFacts {
     }
 }
 
+/// By function, place and value: how often assumptions there have failed, in all versions and rows
+/// together, at exits that no row takes over. Each row has such exits of its own, and would lead to
+/// the interpreter as often as the first
+/// (`a_version_and_a_row_give_up_one_assumption_together`).
+#[derive(Debug, Default)]
+pub(super) struct LostExits(BTreeMap<(Func, Point, Value), u64>);
+
+impl LostExits {
+    /// Notes a failure. Returns the failures so far.
+    pub(super) fn note(&mut self, func: Func, failed: &Assumption) -> u64 {
+        let count = self.0.entry((func, failed.at, failed.value)).or_default();
+        *count += 1;
+        *count
+    }
+}
+
 /// A value, the results that instructions compute from it, and what it is computed from. Block
 /// parameters end both searches. Linear in the uses.
 pub(super) fn related(base: &Function, value: Value) -> BTreeSet<Value> {
@@ -54,4 +73,19 @@ fn reached(value: Value, step: impl Fn(Value) -> Vec<Value>) -> BTreeSet<Value> 
         open.extend(step(next).into_iter().filter(|value| all.insert(*value)));
     }
     all
+}
+
+/// The assumption that the value of a failed assumption keeps the contents that it has now. `None`
+/// if `others` have an assumption about the value in that place, which holds: a counter differs
+/// from 0 in all rounds but one, and has each other content once
+/// (`a_row_assumes_what_the_list_says_where_it_holds`).
+pub(super) fn observed(
+    failed: &Assumption,
+    known: &Known,
+    others: &[Assumption],
+) -> Option<Assumption> {
+    let bits = *known.get(&failed.value)?;
+    let is_same = |of: &Assumption| (of.at, of.value) == (failed.at, failed.value);
+    let is_known = others.iter().any(is_same);
+    (!is_known).then_some(Assumption { expected: Expected::Is(bits), ..*failed })
 }

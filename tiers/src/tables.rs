@@ -20,7 +20,7 @@
 //! languages*, chapters 3 and 4), there at calls, with one frame, and inside of the compiler.
 
 use super::contexts::calls_in_context;
-use super::facts::{LatestFacts, related};
+use super::facts::{Known, LatestFacts, LostExits, observed, related};
 use super::handing::HandedWays;
 use super::limits::TableLimits;
 use super::plain::PlainRows;
@@ -28,7 +28,7 @@ use super::speculating::is_testable;
 use super::{Compiled, CompiledKind, Observer};
 use check::{Checked, compose};
 use derive::landing::{LandingCode, LandingError, LandingRow};
-use derive::speculate::{Assumption, Expected, Plan};
+use derive::speculate::{Assumption, Plan};
 use interp::View;
 use ir::{Func, Function, Inst, Point, Value};
 use jit::{
@@ -83,9 +83,6 @@ impl fmt::Display for RowError {
 
 impl std::error::Error for RowError {}
 
-/// The contents of values of a base that are known.
-type Known = BTreeMap<Value, u64>;
-
 /// A row, compiled.
 struct CompiledRow {
     made: LandingRow,
@@ -135,6 +132,7 @@ pub(super) struct LandingTables {
     hopeless: BTreeSet<(VersionKey, usize)>,
     latest: LatestFacts,
     pub(super) limits: TableLimits,
+    pub(super) lost: LostExits,
     /// The bytes of machine code of all rows and passages.
     pub(super) bytes: usize,
     /// Whether the engine has had no room for code.
@@ -363,7 +361,7 @@ impl LandingTables {
         if !is_last {
             let ExitLanding { of, known, .. } = landing;
             assume = consistent(base, table, &listed, known, Some(of));
-            let seen = observed(of, known);
+            let seen = observed(of, known, &assume);
             assume.extend(seen.filter(|seen| is_testable(tier, base, seen)));
         }
         match table.code.row(&module, base, &Plan { assume: &assume, ..maker.plan }) {
@@ -514,6 +512,11 @@ impl ExitLanding {
 }
 
 impl LandingExit<'_> {
+    /// The assumption that has failed, in terms of the base.
+    pub(super) fn assumption(&self) -> Assumption {
+        self.of
+    }
+
     /// Where the exit lands, for a run with these values. `None` if rows cannot take over: the exit
     /// lands in several activations, has writes to replay, or lands elsewhere than where the
     /// assumption was made (see *Progress*).
@@ -574,16 +577,14 @@ fn consistent(
     known: &Known,
     failed: Option<&Assumption>,
 ) -> Vec<Assumption> {
+    // An exit may be taken although its assumption holds ([`jit::Config::fails_one_in`]).
+    let fails =
+        |of: &&Assumption| known.get(&of.value).is_none_or(|bits| !of.expected.holds(*bits));
+    let failed = failed.filter(fails);
     let stale = failed.map(|failed| related(base, failed.value)).unwrap_or_default();
     let holds = |of: &&Assumption| match known.get(&of.value) {
         Some(bits) if table.code.is_about_landing(of) => of.expected.holds(*bits),
         _ => !stale.contains(&of.value),
     };
     assume.iter().filter(holds).copied().collect()
-}
-
-/// The assumption that the value of a failed assumption keeps the contents that it has now.
-fn observed(failed: &Assumption, known: &Known) -> Option<Assumption> {
-    let bits = *known.get(&failed.value)?;
-    Some(Assumption { expected: Expected::Is(bits), ..*failed })
 }

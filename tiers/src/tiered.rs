@@ -552,6 +552,7 @@ impl<O: Observer> Tiering for Tiered<O> {
             self.link_contexts(tier, at.version.func())?;
             return Ok(onward);
         }
+        let at = FailedPoint { count: self.lost(at), ..at };
         self.give_up_row(tier, at)?;
         self.give_up_context(tier, at)?;
         let Tiered { speculations, pipeline, observer, .. } = self;

@@ -30,6 +30,8 @@ impl Figures {
             floor("exits of a table to other rows", a_table(runs.to_rows), 0.05);
             floor("states of a table compared", a_table(runs.states), 50.0);
             floor("states of a table at failing assumptions", a_table(runs.failing), 0.5);
+            floor("hand-overs of a table", a_table(runs.handed), 0.02);
+            floor("states of a table compared at hand-overs", a_table(runs.handed_states), 1.0);
         }
         for (name, pass) in &self.passes {
             floor(&format!("programs that {name} acts on"), share(pass.acted, pass.programs), 0.50);
@@ -62,12 +64,14 @@ impl Figures {
                 ("visits by which code came late", share(native.delays, native.late), 1.5),
                 ("entries of a program in tiers", tiered(native.entered), 1.0),
                 ("exits at flags of other threads", tiered(native.flagged), 2.0),
-                ("rows of a program with tables", share(native.rows, native.tabled), 1.0),
-                (
-                    "exits to rows of such a program",
-                    share(native.linked_to_rows, native.tabled),
-                    0.5,
-                ),
+            ]);
+        }
+        if native.tabled > 0 {
+            let tabled = |part: u64| share(part, native.tabled);
+            floors.extend([
+                ("rows of a program with tables", tabled(native.rows), 1.0),
+                ("exits to rows of such a program", tabled(native.linked_to_rows), 0.5),
+                ("transitions to rows of such a program", tabled(native.to_rows), 20.0),
             ]);
         }
         let below =

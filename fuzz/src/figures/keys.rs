@@ -88,10 +88,12 @@ pub(super) fn tables<S: Serializer>(all: &TableRunReport, to: S) -> Result<S::Ok
     map.serialize_entry("to_rows", &all.to_rows)?;
     map.serialize_entry("failed", &all.failed)?;
     map.serialize_entry("left", &all.left)?;
+    map.serialize_entry("handed", &all.handed)?;
     map.serialize_entry("exhausted", &all.exhausted)?;
     map.serialize_entry("states", &all.states)?;
     map.serialize_entry("holding", &all.holding)?;
     map.serialize_entry("failing", &all.failing)?;
+    map.serialize_entry("handed_states", &all.handed_states)?;
     map.serialize_entry("compared", &all.values)?;
     map.serialize_entry("not_aligned", &all.not_aligned)?;
     map.serialize_entry("transitions", &all.transitions())?;

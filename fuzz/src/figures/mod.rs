@@ -183,7 +183,7 @@ impl Figures {
     /// The number of compared transitions in both directions, by the interpreter and in native
     /// code, including transitions of speculative versions.
     pub fn transitions(&self) -> u64 {
-        let native = self.native.transitions + self.native.left_inlined;
+        let native = self.native.transitions + self.native.left_inlined + self.native.to_rows;
         let speculation =
             self.speculation.state.total().transitions + self.speculation.tables.runs.transitions();
         let inlining = self.inlining.transitions();

@@ -82,6 +82,9 @@ figures! {
         pub linked_to_rows: u64,
         /// The number of times that such a run entered native code in a loop.
         pub entered_rows: u64,
+        /// The number of times that such a run went from native code into a row by a linked exit,
+        /// as the cells of the exits count.
+        pub to_rows: u64,
         /// The number of compared values that agree except for the bits of NaNs.
         pub nans: u64,
         /// The number of compiled pieces of code: versions, probes and continuations.

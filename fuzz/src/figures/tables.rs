@@ -20,6 +20,9 @@ figures! {
         pub exits: u64,
         /// The number of these that a row tests at its start.
         pub facts: u64,
+        /// The number of tables whose rows leave to frame states, for an interpreter of the
+        /// embedder's own.
+        pub handing: u64,
         /// The figures of runs, without their findings. The document has
         ///
         /// - `chains`: the number of chains of transitions through tables,
@@ -28,9 +31,11 @@ figures! {
         /// - `to_rows`: the number of exits at failing assumptions that led to another row,
         /// - `failed`, `left`: the number of transitions to the base at failing assumptions, and at
         ///   other points,
+        /// - `handed`: the number of transitions to frame states at failing assumptions,
         /// - `exhausted`: the number of runs and chains that a limit ended,
         /// - `states`: the number of transitions out of rows whose states were compared,
         /// - `holding`, `failing`: the number of these at assumptions,
+        /// - `handed_states`: the number of these that land at frame states,
         /// - `compared`: the number of values compared,
         /// - `not_aligned`: the number of visits of landings whose states were not compared,
         ///   because a loop of the row has no event of the base, and

@@ -65,6 +65,9 @@ pub fn judge_native(case: &Case, clock: &Clock) -> Judged {
     let case = &*nans::settled(case);
     judged_by(case, |figures| {
         figures.note_run(FuzzOracle::Native);
+        if case.options.only_tables {
+            return tables::judge(case, clock, figures);
+        }
         if !case.options.only_speculation && !case.options.only_inlining {
             judge_versions(case, clock, figures)?;
         }

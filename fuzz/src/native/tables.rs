@@ -1,6 +1,7 @@
 //! Landing tables: the run starts in the interpreter, enters rows at hot loops, and continues in
 //! rows where assumptions fail ([`osier::tiers::TableUse`]). Each run must end like the
-//! interpreter's.
+//! interpreter's. In half of the programs, exits are taken by chance, too, although the assumption
+//! holds ([`jit::Config::fails_one_in`]): so runs go from row to row many times.
 
 use super::bases::BaseTwins;
 use super::clock::Clock;
@@ -15,16 +16,25 @@ use ir::{Func, Point};
 use jit::{Config, FailedPoint, TransitionKind, Vm};
 use osier::driver::Step;
 use osier::landing::{LandingError, LandingRow};
-use osier::tiers::{Compiled, Observer, RowError, TableUse, Tiered};
+use osier::tiers::{Compiled, CompiledKind, Observer, RowError, TableUse, Tiered};
 use passes::Pipeline;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transition::VersionKey;
 use verify::prng::Prng;
 
 /// The number of passes over the inputs. Rows come late, so later runs use them more.
 const ROUNDS: usize = 4;
 
-/// The share of programs that it judges, in percent.
+/// The same where this judge runs alone.
+const ROUNDS_ALONE: usize = 24;
+
+/// The share of programs that it judges, in percent, beside other judges.
 const SHARE: u32 = 40;
+
+/// One test of an assumption in so many leaves by chance, in half of the programs.
+const ONE_IN: [u32; 4] = [2, 5, 20, 100];
 
 /// The most visits after which a place is hot.
 const MOST_VISITS: u32 = 4;
@@ -33,9 +43,11 @@ const MOST_VISITS: u32 = 4;
 const TAG: u64 = 0x7461_626c;
 
 /// What the policy did.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct TableCounts {
     rows: u64,
+    /// The versions that are rows.
+    keys: BTreeSet<VersionKey>,
     linked: u64,
     /// The first row that the checker has refused.
     refused: Option<RestFault>,
@@ -69,7 +81,11 @@ impl Observer for TableWatch {
         self.get().linked += 1;
     }
 
-    fn compiled(&mut self, _made: Compiled) {}
+    fn compiled(&mut self, made: Compiled) {
+        if made.kind == CompiledKind::Row {
+            self.get().keys.insert(made.version);
+        }
+    }
 }
 
 /// Judges runs of the bases of a program under a policy that enters landing tables.
@@ -81,7 +97,8 @@ pub(super) fn judge(
     clock: &Clock,
     figures: &mut Figures,
 ) -> Result<(), Vec<FuzzFinding>> {
-    if case.options.assumptions == 0 || !Prng::new(case.seed).fork(TAG).chance(SHARE) {
+    let is_drawn = case.options.only_tables || Prng::new(case.seed).fork(TAG).chance(SHARE);
+    if case.options.assumptions == 0 || !is_drawn {
         return Ok(());
     }
     let mut trial = Trial { tag: TAG, ..Trial::new(case, [0, case.steps.len()], clock) };
@@ -92,7 +109,12 @@ pub(super) fn judge(
 fn run(trial: &mut Trial<'_>) -> Result<(), String> {
     let mut prng = Prng::new(trial.case.seed).fork(TAG).fork(1);
     let module = Arc::new(trial.case.module.clone());
-    let config = Config { trace: prng.chance(50), ..config(trial.case.options.nans, &mut prng) };
+    let fails_one_in = match prng.chance(50) {
+        true => NonZeroU32::new(prng.pick(&ONE_IN)),
+        false => None,
+    };
+    let trace = prng.chance(50);
+    let config = Config { trace, fails_one_in, ..config(trial.case.options.nans, &mut prng) };
     let mut vm = trial.instance(&module, config)?;
     let assume = suggested(trial.case)?;
     let places = prng.pick(&[TableUse::Everywhere, TableUse::Everywhere, TableUse::AtLoops]);
@@ -103,12 +125,19 @@ fn run(trial: &mut Trial<'_>) -> Result<(), String> {
     trial.figures.tabled += 1;
     let mut nothing = |_: &mut Vm, _: Func, _: usize| Ok(());
     let twins = BaseTwins::new(trial, &mut vm, "code that goes on in landing tables");
-    let ended = twins.and_then(|mut twins| twins.runs(trial, ROUNDS, &mut nothing));
-    let TableCounts { rows, linked, refused } = *watch.get();
+    let rounds = if trial.case.options.only_tables { ROUNDS_ALONE } else { ROUNDS };
+    let ended = twins.and_then(|mut twins| twins.runs(trial, rounds, &mut nothing));
+    let TableCounts { rows, keys, linked, refused } = watch.get().clone();
     trial.figures.rows += rows;
     trial.figures.linked_to_rows += linked;
-    let ups = vm.transitions().into_iter().filter(|made| made.kind == TransitionKind::Up);
-    trial.figures.entered_rows += ups.map(|made| made.count).sum::<u64>();
+    for made in vm.transitions() {
+        let is_row = made.to.is_some_and(|to| keys.contains(&to));
+        match made.kind {
+            TransitionKind::Up => trial.figures.entered_rows += made.count,
+            TransitionKind::Across if is_row => trial.figures.to_rows += made.count,
+            TransitionKind::Across | TransitionKind::Down | TransitionKind::Out => {}
+        }
+    }
     let refused = refused.map_or(Ok(()), |fault| Err(format!("  a row is refused: {fault}")));
     ended.and(refused)
 }

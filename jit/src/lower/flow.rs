@@ -14,6 +14,7 @@ impl Lowering<'_, '_> {
             Opcode::BrIf => {
                 let condition = self.value(data.args[0]);
                 self.count_side(inst, condition);
+                self.fail_by_chance(data);
                 self.branch(condition);
             }
             Opcode::Switch => self.switch(inst, data),

@@ -11,6 +11,7 @@
 //! that trapped.
 
 pub(crate) mod call;
+mod chance;
 pub(crate) mod cold;
 pub(crate) mod counting;
 mod flow;

@@ -101,7 +101,7 @@ impl Lowering<'_, '_> {
         }
         let truth = match self.cell(number(data)).trigger() {
             Trigger::Countdown => self.count_down(number(data)),
-            Trigger::Armed => {
+            Trigger::Armed | Trigger::Assumption => {
                 let armed = self.load_armed(number(data));
                 self.builder.ins().icmp_imm_s(IntCC::NotEqual, armed, 0)
             }
@@ -326,6 +326,7 @@ impl Lowering<'_, '_> {
         // runs it.
         let fired = self.builder.ins().iadd_imm_s(fired, 1);
         self.builder.ins().store(flags, fired, cell, offset_of!(Cell, fired) as i32);
+        self.draw_next_failure();
         let code = self.builder.ins().load(POINTER, flags, cell, offset_of!(Cell, code) as i32);
         let sig =
             self.builder.import_signature(abi::resumed(&self.unit.function.signature().results));

@@ -87,13 +87,8 @@ impl VmState {
             return Ok(false);
         }
         let counted = self.policy.watch.counted.get_mut(&version).filter(|_| !is_entry);
-        if let Some(CountedBase { asked, .. }) = counted {
-            let visits = self.machine.visits(version, inst);
-            // A loop may turn hot several times. After a failed assumption, its first number counts
-            // again.
-            if asked.iter().all(|(known, _)| *known != inst) {
-                asked.push((inst, u32::try_from(visits).unwrap_or(u32::MAX)));
-            }
+        if let Some(counted) = counted {
+            counted.note_hot(inst, self.machine.visits(version, inst));
         }
         Ok(true)
     }

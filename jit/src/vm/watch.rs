@@ -81,8 +81,33 @@ pub(super) struct CountedBase {
     /// The first instruction of the function, then the first instruction of each loop header, each
     /// with the estimate of [`CountedPlace::instructions`].
     pub(super) places: Vec<(Inst, usize)>,
-    /// The loops that turned hot, each with the number of visits until then.
-    pub(super) asked: Vec<(Inst, u32)>,
+    /// The loops that turned hot.
+    pub(super) asked: Vec<AskedLoop>,
+}
+
+/// A loop of the interpreter that turned hot.
+#[derive(Debug)]
+pub(super) struct AskedLoop {
+    /// The first instruction of its header.
+    inst: Inst,
+    /// The visits until it turned hot for the first time.
+    visits: u32,
+    /// Whether it turned hot after the last failed assumption.
+    is_hot: bool,
+}
+
+impl CountedBase {
+    /// Notes that a loop has turned hot, which happens several times. `visits` are all its visits
+    /// so far. Linear in the loops that were hot.
+    pub(super) fn note_hot(&mut self, inst: Inst, visits: u64) {
+        match self.asked.iter_mut().find(|known| known.inst == inst) {
+            Some(known) => known.is_hot = true,
+            None => {
+                let visits = u32::try_from(visits).unwrap_or(u32::MAX);
+                self.asked.push(AskedLoop { inst, visits, is_hot: true });
+            }
+        }
+    }
 }
 
 impl Watch {
@@ -96,11 +121,15 @@ impl Watch {
 
     /// Forgets that loops of a version were hot, so that they turn hot again: an assumption has
     /// failed, and the run is back in the version. Without this, it would stay in the interpreter
-    /// for good (`a_loop_is_entered_again_after_an_exit`). Cost: linear in the loops that were hot.
+    /// for good (`a_loop_is_entered_again_after_an_exit`). The number of visits is that of the
+    /// first time: the visits so far would double with each exit
+    /// (`a_loop_turns_hot_as_soon_after_each_exit`). Cost: linear in the loops that were hot.
     pub(super) fn ask_again(&mut self, machine: &mut Machine, version: VersionId) {
         let counted = self.counted.get_mut(&version);
-        for (inst, visits) in counted.into_iter().flat_map(|counted| counted.asked.drain(..)) {
-            machine.pause_after(version, inst, visits);
+        let asked = counted.into_iter().flat_map(|counted| &mut counted.asked);
+        for of in asked.filter(|of| of.is_hot) {
+            of.is_hot = false;
+            machine.pause_after(version, of.inst, of.visits);
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Goal, Tiered, Workplace};
 use crate::Observer;
 use crate::limits::TableLimits;
 use crate::speculating::MAX_FAILURES;
-use crate::tables::{ExitLanding, RowMaker, RowTaken, TableKey, TableUse};
+use crate::tables::{ExitLanding, ROW_AFTER, RowMaker, RowTaken, TableKey, TableUse};
 use derive::speculate::Pins;
 use ir::Function;
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier};
@@ -132,6 +132,22 @@ impl<O: Observer> Tiered<O> {
             self.want(tier, Goal::Version(func))?;
         }
         Ok(Some(onward))
+    }
+
+    /// Counts the failure of an exit. If no row takes over, returns the failures of its assumption
+    /// in all versions and rows together, else the failures of this exit. Logarithmic.
+    pub(super) fn lost(&mut self, at: FailedPoint<'_>) -> u64 {
+        let Tiered { speculations, tables, contexts, .. } = self;
+        let is_lost = match self.table_use {
+            TableUse::Everywhere => at.count >= ROW_AFTER && !tables.may_land(at),
+            TableUse::AtLoops => true,
+            TableUse::Nowhere => false,
+        };
+        let exit = speculations.exit(at).or_else(|| tables.exit(at)).or_else(|| contexts.exit(at));
+        match exit.filter(|_| is_lost).map(|exit| exit.assumption()) {
+            Some(of) => at.count.max(tables.lost.note(at.version.func(), &of)),
+            None => at.count,
+        }
     }
 
     /// Gives up a row whose assumption has failed too often, though no row takes over.

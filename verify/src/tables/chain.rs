@@ -7,13 +7,16 @@ use crate::waiting::Waiting;
 use check::{Checked, compose};
 use interp::{Host, Machine, NoObserver, Run, VersionId, View};
 use ir::Point;
-use transition::mapping::Mapping;
+use transition::mapping::{Entry, Mapping};
 
 /// The share of entries, in percent, that take any row, though its facts may not hold.
 const ANY: u32 = 25;
 
 /// The share of exits at failing assumptions, in percent, that lead to a row if one holds.
 const ONWARD: u32 = 80;
+
+/// The share of exits at failing assumptions, in percent, that lead to a frame state if one can.
+const HANDED: u32 = 50;
 
 /// The share of pauses in a row, in percent, at which the run leaves the row.
 const OUT: u32 = 35;
@@ -104,8 +107,15 @@ impl TableJudge<'_> {
     /// The run is at a landing, and enters a row: at random among those whose facts hold, or any.
     fn enter<H: Host>(&mut self, chain: &mut TableChain<H>, table: usize) -> Result<(), Stopped> {
         let view = chain.machine.view().expect("the run is at a landing");
-        let rows = &self.tables[table].rows;
-        let all: Vec<usize> = (0..rows.len()).collect();
+        let (rows, at) = (&self.tables[table].rows, self.tables[table].at);
+        // An entry may take a value that a frame state alone names. An activation that came by
+        // another transition may lack its contents, and stays in the base.
+        let gives = |row: &usize| {
+            let entry = rows[*row].enter.entry(at);
+            let has_all = |entry: &Entry| !entry.requires.iter().any(|of| view.is_undefined(*of));
+            entry.is_some_and(|entry| entry.kept.is_empty() || has_all(entry))
+        };
+        let all: Vec<usize> = (0..rows.len()).filter(gives).collect();
         let holding: Vec<usize> =
             all.iter().copied().filter(|row| rows[*row].holds(&view)).collect();
         let is_any = chain.prng.chance(ANY);
@@ -116,7 +126,6 @@ impl TableJudge<'_> {
         let row = chain.prng.pick(among);
         chain.left -= 1;
         let plan = self.plan_of(table, row);
-        let at = self.tables[table].at;
         fire(&mut chain.machine, self.plans[plan].id, rows[row].enter, at)?;
         chain.last = Some(plan);
         match holding.contains(&row) {
@@ -165,6 +174,12 @@ impl TableJudge<'_> {
         let entry = self.plans[plan].entries[point.inst().as_u32() as usize];
         let entry = entry.ok_or(without_exit)?;
         let func = self.tables[table].func;
+        let hand = self.tables[table].rows[row].hand.filter(|hand| hand.has_entry(point));
+        if let Some(hand) = hand.filter(|_| chain.prng.chance(HANDED)) {
+            self.report.handed += 1;
+            let base = chain.machine.current(func).expect("the function has a body");
+            return fire(&mut chain.machine, base, hand, point);
+        }
         let is_onward = chain.left > 0 && chain.prng.chance(ONWARD);
         let next = self.landings.get(&(func, entry.target.inst())).copied();
         let next = next.filter(|_| is_onward && entry.inner.is_empty());

@@ -9,11 +9,14 @@
 //!   enters a row, and another stays in the base. At each visit of a point with an entry back, the
 //!   judge compares what the entry provides with the base at the landing of the entry, between the
 //!   same events: values, effects and memory. Exits count separately for assumptions that hold and
-//!   that fail.
+//!   that fail. A row of a function with frame states also has entries that hand the run to an
+//!   interpreter of the embedder's own. The judge compares these with the base at the state, and
+//!   demands that they provide each value that the state names.
 //! - *Chains* (`chain`). A run enters rows, at random among those whose facts hold, leaves them
 //!   at random points and where assumptions fail, goes from an exit to another row, and ends like
-//!   the base. Some entries lead to rows whose facts do not hold. Such a row must fail at the test
-//!   of a fact, before any effect.
+//!   the base. Where a row hands over, the base goes on from the state: it executes the bytecode
+//!   anew, as the embedder's interpreter does. Some entries lead to rows whose facts do not hold.
+//!   Such a row must fail at the test of a fact, before any effect.
 //!
 //! The judge trusts the interpreter and the events. It proves nothing about inputs that it does not
 //! run.
@@ -32,7 +35,10 @@ use interp::{
     Host, InstantiateError, Limits, Machine, NoObserver, Options, Program, TraceLevel, VersionId,
     View,
 };
-use ir::{Block, Func, Function, Inst, Module, Point, Value};
+use ir::cfg::Cfg;
+use ir::dom::DomTree;
+use ir::{Block, FrameStates, Func, Function, Inst, Module, Point, Value};
+use states::HandedAt;
 use std::collections::{BTreeMap, BTreeSet};
 use transition::mapping::{Entry, Mapping};
 
@@ -58,6 +64,9 @@ pub struct JudgedRow<'a> {
     pub enter: &'a Checked<Mapping>,
     /// From the row to the base.
     pub back: &'a Checked<Mapping>,
+    /// From the row to frame states of the base, if its runs leave to an interpreter of the
+    /// embedder's own.
+    pub hand: Option<&'a Checked<Mapping>>,
     /// The facts that it tests at its start.
     pub facts: Vec<TestedFact>,
     /// By instruction of the row: the instruction of the base that is the same event.
@@ -73,6 +82,8 @@ pub struct PointTable<'a> {
     pub base: &'a Function,
     /// The point.
     pub at: Point,
+    /// The frame states of the base, where rows hand over.
+    pub states: Option<&'a FrameStates>,
     /// The rows, in the order in which runs try them.
     pub rows: Vec<JudgedRow<'a>>,
 }
@@ -136,6 +147,10 @@ struct RowPlan<'a> {
     id: VersionId,
     /// By instruction of the row: the entry back from the point before it.
     entries: Vec<Option<&'a Entry>>,
+    /// By instruction of the row: the entry to a frame state from the point before it.
+    handed: Vec<Option<(&'a Entry, HandedAt)>>,
+    /// Instructions whose entries to a frame state lack a value that the state names.
+    lacking: BTreeMap<Inst, Value>,
     /// By instruction of the row: the instruction of the base that is the same event.
     events: Vec<Option<Inst>>,
     /// By instruction of the base: whether it is an event of the row.
@@ -188,6 +203,9 @@ impl<'a> TableJudge<'a> {
                 watched.extend(row.events.values().copied());
                 watched.extend(row.back.entries().map(|(_, entry)| entry.target.inst()));
                 machine.mark(id, row.back.entries().map(|(point, _)| point.inst()));
+                let handed = || row.hand.into_iter().flat_map(|hand| hand.entries());
+                watched.extend(handed().map(|(_, entry)| entry.target.inst()));
+                machine.mark(id, handed().map(|(point, _)| point.inst()));
                 plans.push(RowPlan::new(table, row, RowPlace { table: number, row: index }, id));
             }
         }
@@ -294,6 +312,17 @@ impl<'a> RowPlan<'a> {
         for (point, entry) in back.entries() {
             entries[point.inst().as_u32() as usize] = Some(entry);
         }
+        let mut handed = vec![None; row.version.inst_bound()];
+        let mut lacking = BTreeMap::new();
+        let hand: Option<&'a Mapping> = row.hand.map(|hand| &**hand);
+        let dom = DomTree::new(table.base, &Cfg::new(table.base));
+        for (point, entry) in hand.into_iter().flat_map(Mapping::entries) {
+            let index = point.inst().as_u32() as usize;
+            let place = entries[index].map_or(entry.target, |back| back.target).inst();
+            let is_in_front = dom.inst_dominates(table.base, entry.target.inst(), place);
+            handed[index] = Some((entry, HandedAt { place, is_in_front }));
+            lacking.extend(lacks(table, entry).map(|value| (point.inst(), value)));
+        }
         let mut events = vec![None; row.version.inst_bound()];
         let mut of_base = vec![false; table.base.inst_bound()];
         for (inst, of) in row.events {
@@ -301,8 +330,17 @@ impl<'a> RowPlan<'a> {
             of_base[of.as_u32() as usize] = true;
         }
         let is_aligned = !has_loop_without(row.version, row.events);
-        RowPlan { at, id, entries, events, of_base, is_aligned }
+        RowPlan { at, id, entries, handed, lacking, events, of_base, is_aligned }
     }
+}
+
+/// The first value that the frame state at the landing of an entry names, and that the entry does
+/// not provide. The embedder's interpreter needs no constants from it.
+fn lacks(table: &PointTable<'_>, entry: &Entry) -> Option<Value> {
+    let state = table.states?.get(entry.target)?;
+    let is_provided = |value: &Value| entry.provides().any(|given| given == *value);
+    let mut named = state.values().filter(|value| table.base.constant(*value).is_none());
+    named.find(|value| !is_provided(value))
 }
 
 /// Whether a run may go around a loop without an event. At most the square of the blocks.

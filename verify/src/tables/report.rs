@@ -46,6 +46,13 @@ pub enum TableDifference {
         /// What the entry provides.
         found: u64,
     },
+    /// An entry to a frame state does not provide a value that the state names.
+    NotNamed {
+        /// The source point.
+        point: Point,
+        /// The value of the base.
+        value: Value,
+    },
     /// The effects differ at the landing point of an entry.
     Effects {
         /// The source point.
@@ -92,6 +99,10 @@ impl fmt::Display for TableDifference {
             TableDifference::Value { point, value, expected, found } => {
                 let point = point.inst();
                 write!(f, "the entry at {point} gives {found:#x} for {value}, not {expected:#x}")
+            }
+            TableDifference::NotNamed { point, value } => {
+                let point = point.inst();
+                write!(f, "the entry at {point} lacks {value}, which the frame state names")
             }
             TableDifference::Effects { point } => {
                 write!(f, "the effects differ where the entry at {} lands", point.inst())
@@ -155,6 +166,8 @@ pub struct TableRunReport {
     pub to_rows: u64,
     /// Exits at failing assumptions that led to the base.
     pub failed: u64,
+    /// Exits at failing assumptions that led to a frame state, for the embedder's interpreter.
+    pub handed: u64,
     /// Entries back to the base at other points, in chains.
     pub left: u64,
     /// Visits of landings from which states were compared.
@@ -167,6 +180,11 @@ pub struct TableRunReport {
     pub holding: u64,
     /// Those at assumptions that fail.
     pub failing: u64,
+    /// Those of the states that entries to frame states provide.
+    pub handed_states: u64,
+    /// States that entries to frame states provide, and that were not compared, because the base
+    /// came to the frame state before both runs began. Chains hand over there.
+    pub handed_unmet: u64,
     /// Rows whose states were not compared: a loop without a common event has visits that no judge
     /// tells apart. Chains enter them.
     pub not_aligned: u64,
@@ -179,7 +197,8 @@ pub struct TableRunReport {
 impl TableRunReport {
     /// The number of transitions in chains and of compared states.
     pub fn transitions(&self) -> u64 {
-        let chains = self.entered + self.lies + self.to_rows + self.failed + self.left;
+        let chains =
+            self.entered + self.lies + self.to_rows + self.failed + self.left + self.handed;
         chains + self.compared_visits + self.states
     }
 
@@ -194,12 +213,15 @@ impl TableRunReport {
         self.lies += other.lies;
         self.to_rows += other.to_rows;
         self.failed += other.failed;
+        self.handed += other.handed;
         self.left += other.left;
         self.compared_visits += other.compared_visits;
         self.states += other.states;
         self.values += other.values;
         self.holding += other.holding;
         self.failing += other.failing;
+        self.handed_states += other.handed_states;
+        self.handed_unmet += other.handed_unmet;
         self.not_aligned += other.not_aligned;
         self.divergence_count += other.divergence_count;
         self.divergences.extend(other.divergences.iter().cloned());

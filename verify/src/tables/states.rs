@@ -21,7 +21,24 @@ struct ProvidedState {
     memory: Option<u64>,
     /// At an assumption: whether it holds.
     holds: Option<bool>,
+    /// For an entry that lands at a frame state, for the embedder's interpreter.
+    handed: Option<HandedAt>,
 }
+
+/// How the frame state at the landing of an entry lies to the instruction of the base where the run
+/// is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct HandedAt {
+    /// That instruction of the base.
+    pub(super) place: Inst,
+    /// Whether the state is in front of it: the state is that of the last visit there. Otherwise it
+    /// is that of the next visit.
+    pub(super) is_in_front: bool,
+}
+
+/// The most events between a frame state and a place behind it. The embedder's interpreter executes
+/// them anew.
+const ANEW: usize = 4;
 
 /// Records what the entries of a row provide, until so many events.
 struct RowWatch<'p> {
@@ -38,7 +55,7 @@ struct RowWatch<'p> {
 }
 
 impl RowWatch<'_> {
-    fn record(&mut self, view: &View<'_>, inst: Inst, entry: &Entry) {
+    fn record(&mut self, view: &View<'_>, inst: Inst, entry: &Entry, handed: Option<HandedAt>) {
         let start = self.values.len();
         let values = &mut self.values;
         // Entries from a row to the base land in one activation.
@@ -56,6 +73,7 @@ impl RowWatch<'_> {
             effects: (trace.count(), trace.digest()),
             memory,
             holds: (self.assumed)(inst).map(|(value, bits)| view.value(value) == bits),
+            handed,
         });
     }
 }
@@ -71,7 +89,10 @@ impl Observer for RowWatch<'_> {
         }
         let index = inst.as_u32() as usize;
         if let Some(entry) = self.plan.entries[index] {
-            self.record(view, inst, entry);
+            self.record(view, inst, entry, None);
+        }
+        if let Some((entry, at)) = self.plan.handed[index] {
+            self.record(view, inst, entry, Some(at));
         }
         if let Some(of) = self.plan.events[index] {
             self.events.push(of);
@@ -97,6 +118,12 @@ struct BaseWatch<'w> {
     values: &'w [(Value, u64)],
     /// By record: whether the base has come to its landing point.
     met: Vec<bool>,
+    /// By record: whether the base has come to the place of the record. A frame state that it has
+    /// not visited by then is in front of the landing.
+    passed: Vec<bool>,
+    /// By record of an entry to a frame state in front: the last visit of the state, and how it
+    /// differs.
+    last: Vec<Option<Option<TableDifference>>>,
     /// The first record of the current gap.
     first: usize,
     difference: Option<TableDifference>,
@@ -104,27 +131,43 @@ struct BaseWatch<'w> {
 
 impl BaseWatch<'_> {
     fn compare(&mut self, view: &View<'_>, inst: Inst) {
-        let here = self.records[self.first..].iter().take_while(|one| one.gap == self.seen);
-        for (index, one) in (self.first..).zip(here) {
-            if one.target != inst || std::mem::replace(&mut self.met[index], true) {
+        let near = |one: &&ProvidedState| one.gap <= self.seen + ANEW;
+        let here = self.records[self.first..].iter().take_while(near).count();
+        for index in self.first..self.first + here {
+            let one = &self.records[index];
+            let is_in_front = one.handed.is_some_and(|at| at.is_in_front);
+            if is_in_front && one.target == inst && !self.passed[index] {
+                self.last[index] = Some(self.differs(view, one));
+            }
+            // A state in front belongs to the place behind it.
+            let place = one.handed.filter(|at| at.is_in_front).map_or(one.target, |at| at.place);
+            let is_here = one.gap == self.seen && place == inst;
+            if !is_here || std::mem::replace(&mut self.passed[index], true) {
                 continue;
             }
-            let point = Point::before(one.point);
-            let provided = &self.values[one.values.clone()];
-            let wrong = provided.iter().find(|(value, found)| view.value(*value) != *found);
-            let trace = view.trace();
-            let difference = if let Some((value, found)) = wrong {
-                let (value, expected, found) = (*value, view.value(*value), *found);
-                Some(TableDifference::Value { point, value, expected, found })
-            } else if one.effects != (trace.count(), trace.digest()) {
-                Some(TableDifference::Effects { point })
-            } else if one.memory != Some(view.memory_digest()) {
-                Some(TableDifference::Memory { point })
-            } else {
-                None
+            let found = match is_in_front {
+                false => Some(self.differs(view, one)),
+                true => self.last[index].take(),
             };
-            self.difference = self.difference.take().or(difference);
+            self.met[index] = found.is_some();
+            self.difference = self.difference.take().or(found.flatten());
         }
+    }
+
+    /// How a state differs from the base.
+    fn differs(&self, view: &View<'_>, one: &ProvidedState) -> Option<TableDifference> {
+        let point = Point::before(one.point);
+        let provided = &self.values[one.values.clone()];
+        let wrong = provided.iter().find(|(value, found)| view.value(*value) != *found);
+        let trace = view.trace();
+        if let Some((value, found)) = wrong {
+            let (value, expected, found) = (*value, view.value(*value), *found);
+            return Some(TableDifference::Value { point, value, expected, found });
+        }
+        if one.effects != (trace.count(), trace.digest()) {
+            return Some(TableDifference::Effects { point });
+        }
+        (one.memory != Some(view.memory_digest())).then_some(TableDifference::Memory { point })
     }
 
     /// Notes an event of the base. Returns whether the row has no more.
@@ -248,11 +291,19 @@ impl TableJudge<'_> {
             events: &events,
             seen: 0,
             met: vec![false; records.len()],
+            passed: vec![false; records.len()],
+            last: vec![None; records.len()],
             records: &records,
             values: &values,
             first: 0,
             difference: None,
         };
+        let lacking = &self.plans[plan].lacking;
+        let lack = records.iter().filter(|one| one.handed.is_some()).find_map(|one| {
+            let point = Point::before(one.point);
+            let value = *lacking.get(&one.point)?;
+            Some(TableDifference::NotNamed { point, value })
+        });
         let (mut machine, mut own) = (at.clone(), host.clone());
         let is_paused = matches!(watch.before(&view, view.inst()), Control::Pause);
         let stop = (!is_paused).then(|| machine.run(&mut own, &mut watch));
@@ -263,12 +314,19 @@ impl TableJudge<'_> {
             self.report.values += one.values.len() as u64;
             self.report.holding += u64::from(one.holds == Some(true));
             self.report.failing += u64::from(one.holds == Some(false));
+            self.report.handed_states += u64::from(one.handed.is_some());
         }
-        let missed = records.iter().zip(&met).find(|(_, is_met)| !**is_met).map(|(one, _)| one);
+        // A frame state may stand in front of the landing, where the base was before both runs
+        // began. Chains hand over there.
+        let is_missed = |(one, is_met): &(&ProvidedState, &bool)| !**is_met && one.handed.is_none();
+        let missed = records.iter().zip(&met).find(is_missed).map(|(one, _)| one);
+        let unmet =
+            records.iter().zip(&met).filter(|(one, is_met)| one.handed.is_some() && !**is_met);
+        self.report.handed_unmet += unmet.count() as u64;
         let missed = missed.filter(|_| !is_short && !is_limited).map(|one| {
             let (point, target) = (Point::before(one.point), Point::before(one.target));
             TableDifference::NoPartner { point, target }
         });
-        difference.or(missed)
+        lack.or(difference).or(missed)
     }
 }

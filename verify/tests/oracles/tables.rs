@@ -3,7 +3,7 @@
 use super::case::parse;
 use check::Checked;
 use interp::NoHost;
-use ir::{Function, Inst, Module, Point, Value};
+use ir::{FrameState, FrameStates, Function, Inst, Module, Point, Value};
 use osier_verify::tables::{
     JudgedRow, PointTable, TableDifference, TableJudge, TableOptions, TableRunReport, TestedFact,
 };
@@ -36,6 +36,8 @@ struct TableCase {
     row: Module,
     enter: Mapping,
     back: Mapping,
+    hand: Option<Mapping>,
+    states: Option<FrameStates>,
     events: BTreeMap<Inst, Inst>,
     facts: Vec<TestedFact>,
 }
@@ -85,22 +87,39 @@ impl TableCase {
         let events = BTreeMap::from([(nth(r, 3), nth(f, 3))]);
         let value = named(f, "x");
         let facts = vec![TestedFact { inst: nth(r, 0), value, bits: 7, is_equal: true }];
-        TableCase { base, row, enter, back, events, facts }
+        TableCase { base, row, enter, back, hand: None, states: None, events, facts }
+    }
+
+    /// The same, for a row that hands over at the start of the base, where a state names both
+    /// arguments. `%x` gets the contents of the argument `of_x`.
+    fn handing(of_x: &str) -> TableCase {
+        let mut case = TableCase::right();
+        let (f, r) = (body(&case.base), body(&case.row));
+        let start = Point::before(nth(f, 0));
+        let mut hand = Mapping::new(r, f);
+        hand.insert(Point::before(nth(r, 0)), entry([r, f], 0, &[["x", of_x], ["y", "y"]]));
+        let named = ["x", "y"].map(|name| named(f, name));
+        let mut states = FrameStates::new();
+        states.set(start, FrameState::of_values(0, 0, (0..).zip(named)));
+        (case.hand, case.states) = (Some(hand), Some(states));
+        case
     }
 
     /// Runs with `%x` 7 and 8, often enough for every kind of transition.
     fn judged(&self) -> TableRunReport {
         let [enter, back] = [&self.enter, &self.back].map(|m| Checked::unproved(m.clone()));
+        let hand = self.hand.as_ref().map(|hand| Checked::unproved(hand.clone()));
         let (func, base) = self.base.defined().next().expect("it has a function");
         let row = JudgedRow {
             version: body(&self.row),
             enter: &enter,
             back: &back,
+            hand: hand.as_ref(),
             facts: self.facts.clone(),
             events: &self.events,
         };
         let at = Point::before(base.first_inst(base.entry()));
-        let table = PointTable { func, base, at, rows: vec![row] };
+        let table = PointTable { func, base, at, states: self.states.as_ref(), rows: vec![row] };
         let options = TableOptions { chains: 8, ..TableOptions::default() };
         let judge = TableJudge::new(&self.base, vec![table], options);
         let mut judge = judge.expect("it is instantiated");
@@ -194,4 +213,32 @@ fn other_events_are_found() {
     case.events = BTreeMap::from([(nth(r, 2), nth(f, 2)), (nth(r, 3), nth(f, 1))]);
     let found = case.found();
     assert!(found.iter().any(|d| matches!(d, TableDifference::Events { .. })), "{found:?}");
+}
+
+#[test]
+fn a_right_hand_over_is_compared() {
+    let report = TableCase::handing("x").judged();
+    assert_eq!(report.divergences, []);
+    assert!(report.handed > 5 && report.handed_states > 20, "{report:?}");
+}
+
+/// The entry to the frame state gives `%x` the contents of `%y`.
+#[test]
+fn a_hand_over_with_another_value_is_found() {
+    let found = TableCase::handing("y").found();
+    assert!(found.iter().any(|d| matches!(d, TableDifference::Value { .. })), "{found:?}");
+    assert!(found.iter().any(|d| matches!(d, TableDifference::End { .. })), "{found:?}");
+}
+
+/// The entry leaves out `%y`, which the state names.
+#[test]
+fn a_hand_over_without_a_named_value_is_found() {
+    let mut case = TableCase::handing("x");
+    let (f, r) = (body(&case.base), body(&case.row));
+    let mut hand = Mapping::new(r, f);
+    hand.insert(Point::before(nth(r, 0)), entry([r, f], 0, &[["x", "x"]]));
+    case.hand = Some(hand);
+    let found = case.found();
+    let is_y = |d: &TableDifference| matches!(d, TableDifference::NotNamed { value, .. } if *value == named(f, "y"));
+    assert!(found.iter().any(is_y), "{found:?}");
 }
