@@ -11,7 +11,7 @@ use osier::jit::{
 use osier::landing::LandingRow;
 use osier::passes::Pipeline;
 use osier::speculate::Assumption;
-use osier::tiers::{self, Compiled, TableUse, Tiered};
+use osier::tiers::{self, Compiled, TableLimits, TableUse, Tiered};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -370,6 +370,26 @@ fn a_loop_without_an_entry_is_entered_in_a_row_of_its_own() {
     let n = pair.base.arguments()[1];
     let partly = |value| live(value).filter(|_| value != n);
     assert_eq!(machine.enter(registers.place, &partly, &mut host), Ok(Entered::NotYet));
+}
+
+#[test]
+fn rows_that_assume_nothing_keep_to_the_bytes_of_a_function() {
+    let pair = Pair::new(LOADED);
+    let registers = Registers::of(&pair);
+    let live = |value| registers.value(value).filter(|_| value != registers.dead);
+    for (function_bytes, is_entered) in [(0, false), (1, true)] {
+        let mut host =
+            Loops { place: registers.place, named: [registers.dead; 4], asked: 0, resumed: vec![] };
+        let mut machine = vm(&engine(Config::default()), &pair.module);
+        let limits = TableLimits { function_bytes, ..TableLimits::default() };
+        let policy = Tiered::new(1, Pipeline::default()).table_limits(limits);
+        machine.set_tiering(Box::new(policy));
+        // The row that is there is entered again, though it has filled the bytes.
+        for _ in 0..2 {
+            let ended = machine.enter(registers.place, &live, &mut host);
+            assert_eq!(ended.expect("it goes on or not") != Entered::NotYet, is_entered);
+        }
+    }
 }
 
 /// In the background nobody can be asked for values: the frame state at the loop names them.

@@ -249,10 +249,13 @@ fn a_target_without_a_test_build_has_no_test() {
     let below = sources
         .iter()
         .filter(|source| folders.iter().any(|folder| Path::new(&source.path).starts_with(folder)));
-    let tests = below.filter(|source| source.text.lines().any(|line| line.trim() == "#[test]"));
+    let tests = below.filter(|source| MARKS.iter().any(|mark| source.text.contains(mark)));
     let findings = tests.map(|source| format!("no command runs the tests of {}", source.path));
     report(folders.len(), findings.collect());
 }
+
+/// What a source with tests contains.
+const MARKS: [&str; 3] = ["#[test]", "#[cfg(test)]", "proptest!"];
 
 /// The kinds of targets that no test build is expected of.
 const OTHERS: &[&str] = &["bench", "custom-build", "example", "test"];

@@ -28,9 +28,9 @@ pub use costs::Costs;
 pub use counted::native_profile;
 pub use events::{CodeTier, OrderEnd, TierEvent, TierListener, Wanted};
 pub use handing::install_handing;
-pub use limits::{FUNCTION_BYTES, TABLE_BYTES, TABLE_ROWS, TableLimits};
+pub use limits::{FUNCTION_BYTES, TABLE_BYTES, TABLE_ROWS, TableLimits, TableUse};
 pub use speculating::{AskedFunction, MAX_FAILURES, MAX_VERSIONS};
-pub use tables::{ROW_AFTER, RowError, TableUse};
+pub use tables::{ROW_AFTER, RowError};
 pub use tiered::Tiered;
 
 use check::KnownCallFault;

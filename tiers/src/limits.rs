@@ -1,4 +1,4 @@
-//! The limits of landing tables. Each ends a table with a row that assumes nothing.
+//! Where landing tables are, and their limits. Each ends a table with a row that assumes nothing.
 
 /// The most rows of a table. The last assumes nothing, and stands behind so many tests at most.
 pub const TABLE_ROWS: usize = 8;
@@ -25,4 +25,16 @@ impl Default for TableLimits {
     fn default() -> TableLimits {
         TableLimits { rows: TABLE_ROWS, table_bytes: TABLE_BYTES, function_bytes: FUNCTION_BYTES }
     }
+}
+
+/// Where runs enter rows of landing tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TableUse {
+    /// At hot loops, and where assumptions fail.
+    #[default]
+    Everywhere,
+    /// At hot loops. An assumption that fails leads to the interpreter.
+    AtLoops,
+    /// Nowhere: code that assumes is entered by calls alone. For comparison.
+    Nowhere,
 }

@@ -44,23 +44,18 @@ use transition::mapping::Mapping;
 /// An exit leads to the interpreter until it has been taken so many times. Then a row takes over.
 pub const ROW_AFTER: u64 = 2;
 
-/// Where runs enter rows of landing tables.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TableUse {
-    /// At hot loops, and where assumptions fail.
-    #[default]
-    Everywhere,
-    /// At hot loops. An assumption that fails leads to the interpreter.
-    AtLoops,
-    /// Nowhere: code that assumes is entered by calls alone. For comparison.
-    Nowhere,
-}
-
 /// The point of a base whose table it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct TableKey {
     pub(super) func: Func,
     pub(super) at: Point,
+}
+
+impl TableKey {
+    /// A key in front of all keys of a function.
+    pub(super) fn first(func: Func) -> TableKey {
+        TableKey { func, at: Point::before(Inst::from_u32(0)) }
+    }
 }
 
 /// Why a row, or the way to it, was not made.
@@ -380,13 +375,19 @@ impl LandingTables {
 
     /// Whether the next row of a table is its last: a limit on rows or bytes is reached.
     fn is_crowded(&self, key: TableKey) -> bool {
-        let first = TableKey { func: key.func, at: Point::before(Inst::from_u32(0)) };
-        let of = self.tables.range(first..).take_while(|(other, _)| other.func == key.func);
-        let all: usize = of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum();
         let table = self.tables.get(&key).and_then(Option::as_ref);
-        let TableLimits { rows, table_bytes, function_bytes } = self.limits;
+        let TableLimits { rows, table_bytes, .. } = self.limits;
         let (made, bytes) = table.map_or((0, 0), |table| (table.rows.len(), table.bytes));
-        all >= function_bytes || bytes >= table_bytes || made + 1 >= rows
+        self.is_full(key.func) || bytes >= table_bytes || made + 1 >= rows
+    }
+
+    /// Whether the rows of a function have reached their limit on bytes.
+    /// `rows_that_assume_nothing_keep_to_the_bytes_of_a_function`
+    pub(super) fn is_full(&self, func: Func) -> bool {
+        let of = self.tables.range(TableKey::first(func)..).take_while(|(key, _)| key.func == func);
+        let bytes: usize =
+            of.filter_map(|(_, table)| table.as_ref()).map(|table| table.bytes).sum();
+        bytes + self.plain.bytes_of(func) >= self.limits.function_bytes
     }
 
     /// The table of a point, with the code behind the point.

@@ -9,9 +9,10 @@ use super::compiler::{CodeTier, Compiler, Goal, Made};
 use super::contexts::{ContextRows, ContextUse};
 use super::costs::Costs;
 use super::events::{OrderEnd, TierEvent, TierListener};
+use super::limits::TableUse;
 use super::savings::{Savings, is_small_leaf, worth};
 use super::speculating::Speculations;
-use super::tables::{LandingTables, TableUse, is_out_of_memory};
+use super::tables::{LandingTables, is_out_of_memory};
 use super::worker::{TierGoal, Worker, wanted};
 use super::{NoObserver, Observer, SharedObserver};
 use derive::speculate::{Assumption, SuggestOptions};
@@ -438,7 +439,8 @@ impl<O: Observer> Tiered<O> {
         match self.is_for_calls(tier, at) {
             true => self.want(tier, Goal::Version(at.func)).map(|_| None),
             false => match self.want(tier, at.into())? {
-                None => Ok(self.enter_plain(tier, at)),
+                // Before it pays, a request may still lead to an entry.
+                None if self.pays(tier, at.into()) => Ok(self.enter_plain(tier, at)),
                 made => Ok(made),
             },
         }

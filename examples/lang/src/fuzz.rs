@@ -3,6 +3,7 @@
 //! must print the same.
 
 use osier::tiers::TableUse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use wicker::Machine;
@@ -321,7 +322,10 @@ struct Ran {
 /// The first program whose runs differ. Too few rows, in a run of at least [`FLOOR_FROM`] programs.
 pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
     let (mut total, mut collections) = (Counts::default(), 0);
+    // The programs that have made rows, and those that have left some.
+    let (mut with_rows, mut with_left) = (0, 0);
     for seed in seed..seed + count {
+        let before = total.rows;
         let text = program(seed);
         let exits = if seed % 4 == 0 { 4 } else { 1000 };
         // Later code knows more kinds of values, and more callees.
@@ -350,20 +354,28 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
             total.add(ran.counts);
             collections += u64::from(ran.collections);
         }
+        with_rows += u64::from(total.rows.made > before.made);
+        with_left += u64::from(total.rows.left > before.left);
     }
     let Counts { compiled, exits, entered, refused, plain, rows, .. } = total;
-    let RowEvents { made, entered: into_rows, left, linked } = rows;
+    let RowEvents { made, plain: unassuming, entered: into_rows, left, linked } = rows;
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
-         passes, {exits} exits, {entered} loops entered, {made} rows made, {into_rows} entered, \
-         {left} left, {linked} exits to rows, {collections} collections",
+         passes, {exits} exits, {entered} loops entered, {made} rows made by {with_rows} programs, \
+         {into_rows} entered, {left} left by {with_left}, {unassuming} rows that assume nothing, \
+         {linked} exits to rows, {collections} collections",
         refused.len(),
         plain.len()
     );
     writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())?;
-    let is_floor_met = u64::from(made) >= count / TWENTIETH
-        && u64::from(into_rows) >= count / TWENTIETH
-        && u64::from(left) >= count / (2 * TWENTIETH);
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for told in refused.iter().chain(&plain) {
+        *reasons.entry(told.split_once(": ").map_or(&told[..], |(_, why)| why)).or_default() += 1;
+    }
+    for (why, times) in reasons {
+        writeln!(io::stdout(), "  {times} times: {why}").map_err(|error| error.to_string())?;
+    }
+    let is_floor_met = with_rows >= count / TWENTIETH && with_left >= count / (2 * TWENTIETH);
     match count < FLOOR_FROM || is_floor_met {
         true => Ok(()),
         false => Err(format!("too few rows for {count} programs")),

@@ -3,9 +3,9 @@
 
 use super::{Goal, Tiered, Workplace};
 use crate::Observer;
-use crate::limits::TableLimits;
+use crate::limits::{TableLimits, TableUse};
 use crate::speculating::MAX_FAILURES;
-use crate::tables::{ExitLanding, ROW_AFTER, RowMaker, RowTaken, TableKey, TableUse};
+use crate::tables::{ExitLanding, ROW_AFTER, RowMaker, RowTaken, TableKey};
 use derive::speculate::Pins;
 use ir::Function;
 use jit::{Continuation, FailedPoint, HotLoop, Onward, RunError, Tier};
@@ -81,7 +81,8 @@ impl<O: Observer> Tiered<O> {
         }
         let Tiered { pipeline, observer, tables, .. } = self;
         let key = TableKey { func: at.func, at: at.at };
-        let row = tables.plain.enter(tier, key, pipeline, observer);
+        let is_full = tables.is_full(at.func);
+        let row = tables.plain.enter(tier, key, is_full, pipeline, observer);
         let before = tables.bytes;
         tables.bytes += row.bytes;
         tables.is_out_of_memory |= row.is_out_of_memory;

@@ -54,9 +54,9 @@ struct RowsSeen {
     events: RowEvents,
     /// The functions and rows that could not be made, each with the reason.
     refused: Vec<String>,
-    /// The points whose tables have rows.
+    /// The points whose tables have rows that assume.
     places: BTreeSet<(Func, Point)>,
-    /// The versions that are rows.
+    /// The versions that are such rows.
     versions: BTreeSet<VersionKey>,
 }
 
@@ -107,6 +107,10 @@ impl tiers::Observer for RowCounts {
 
     fn row(&mut self, func: Func, at: Point, made: &LandingRow) {
         let mut seen = self.seen();
+        if made.exits.is_empty() {
+            seen.events.plain += 1;
+            return;
+        }
         seen.events.made += 1;
         seen.places.insert((func, at));
         seen.versions.insert(VersionKey::of(&made.function));

@@ -94,9 +94,11 @@ impl Default for Tuning {
 /// The events of rows of landing tables.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct RowEvents {
-    /// Rows made.
+    /// Rows made that assume.
     pub made: u32,
-    /// Runs that have entered a loop in the middle, whose table has a row.
+    /// Rows made that assume nothing, at loops without an entry.
+    pub plain: u32,
+    /// Runs that have entered a loop in the middle, whose table has a row that assumes.
     pub entered: u32,
     /// Failures of assumptions in rows. A failure at an exit that leads to a row is not counted.
     pub left: u32,
@@ -135,8 +137,9 @@ impl Counts {
         self.inlined += other.inlined;
         self.entered += other.entered;
         self.micros += other.micros;
-        let RowEvents { made, entered, left, linked } = other.rows;
+        let RowEvents { made, plain, entered, left, linked } = other.rows;
         self.rows.made += made;
+        self.rows.plain += plain;
         self.rows.entered += entered;
         self.rows.left += left;
         self.rows.linked += linked;
