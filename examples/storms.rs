@@ -21,8 +21,9 @@
 //! of the runs. Then come, for all calls and for the second half of them, the quotient *again* /
 //! *tables*, with its quartiles over the runs: above 1, tables are faster. The next three figures
 //! count exits: of *tables* to native code, of *tables* to the interpreter, of *again* to the
-//! interpreter. The last figures are kilobytes of *tables* and of *again*, at the highest and at
-//! the end: heap behind the instantiation, and machine code.
+//! interpreter, in the first run. The last figures are kilobytes of *tables* and of *again*, heap
+//! behind the instantiation and machine code: the sum of the most of each, which may come at
+//! different times, and the sum at the end.
 
 use osier::interp::{Limits, NoHost, Options};
 use osier::ir::{Func, Module, Type};
@@ -181,7 +182,7 @@ struct Figures {
     bytes: [usize; 2],
     /// The exits taken to native code, and to the interpreter.
     exits: [u64; 2],
-    /// The result of the last call.
+    /// The results of all calls, folded.
     result: u64,
 }
 
@@ -217,12 +218,13 @@ impl Timed {
             Way::Again => tiered.entering(TableUse::Nowhere).profiling(options),
             Way::Tables | Way::Calm => tiered.profiling(options),
         }));
-        let (mut seconds, mut result) = ([0.0; 2], 0);
+        let (mut seconds, mut result) = ([0.0; 2], 0_u64);
         for call in 0..calls {
             let begun = processor_seconds();
             let outcome = vm.invoke(self.func, &self.args, &mut NoHost)?;
             let took = processor_seconds() - begun;
-            result = outcome.returned().ok_or("the program trapped")?.first().map_or(0, |of| *of);
+            let found = outcome.returned().ok_or("the program trapped")?.first().copied();
+            result = result.rotate_left(7) ^ found.unwrap_or_default();
             seconds[0] += took;
             seconds[1] += if call >= calls / 2 { took } else { 0.0 };
         }
