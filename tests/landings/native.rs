@@ -406,6 +406,14 @@ fn a_table_ends_with_a_row_that_assumes_nothing() {
     assert!(made.failures < 2 * TABLE_ROWS as u64 + 2, "{made:?}");
 }
 
+/// The one row takes all runs whose assumption fails, so the table has nothing to test.
+#[test]
+fn a_table_of_one_row_assumes_nothing() {
+    let made = megamorphic(4, TableLimits { rows: 1, ..TableLimits::default() });
+    let rows: Vec<&Vec<usize>> = made.rows.values().collect();
+    assert_eq!(rows, [&vec![0]], "{made:?}");
+}
+
 #[test]
 fn a_table_of_large_rows_ends_earlier() {
     let limits = TableLimits { table_bytes: 2 << 10, ..TableLimits::default() };
