@@ -406,7 +406,7 @@ fn a_table_ends_with_a_row_that_assumes_nothing() {
     assert!(made.failures < 2 * TABLE_ROWS as u64 + 2, "{made:?}");
 }
 
-/// The one row takes all runs whose assumption fails, so the table has nothing to test.
+/// The row takes all runs that leave the version.
 #[test]
 fn a_table_of_one_row_assumes_nothing() {
     let made = megamorphic(4, TableLimits { rows: 1, ..TableLimits::default() });
