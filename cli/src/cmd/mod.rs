@@ -43,7 +43,7 @@ mod suggestions;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// An OSR-aware optimizing compiler middle-end.
+/// Moves running calls between versions of a function, and proves each move.
 #[derive(Debug, Parser)]
 #[command(name = "osier", version = start::VERSION, after_help = AFTER_HELP, max_term_width = 100)]
 pub(crate) struct Cli {

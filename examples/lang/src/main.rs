@@ -1,21 +1,60 @@
-//! Runs a program of Wicker: `wicker FILE`. `wicker bench DIRECTORY` compares with Lua, and `wicker
-//! phases` code with landing tables and without. `wicker integrators` compares calls of function
-//! values.
+//! The command `wicker`: runs a program, and measures Wicker.
 
 mod bench;
 mod fuzz;
 mod integrators;
 mod phases;
 
+use clap::{Parser, Subcommand};
 use osier::tiers::TableUse;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wicker::Machine;
 use wicker::native::{NativeError, Tuning};
 
-const USAGE: &str = "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench \
-     DIRECTORY | wicker phases | wicker integrators [STEPS] | wicker fuzz SEED COUNT";
+/// Runs a program of Wicker, a small dynamic language.
+#[derive(Parser)]
+#[command(name = "wicker", args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The program.
+    file: Option<PathBuf>,
+    /// Compile hot functions.
+    #[arg(long)]
+    jit: bool,
+    /// Compile hot functions, and continue in rows of landing tables where kinds of values change.
+    #[arg(long)]
+    tables: bool,
+    /// Compile hot functions, and print what was compiled to standard error.
+    #[arg(long)]
+    counts: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compare the programs of a directory with Lua 5.4 (Debian package `lua5.4`); takes minutes.
+    Bench {
+        /// The directory, with the same programs in Wicker and in Lua.
+        directory: PathBuf,
+    },
+    /// Measure a loop whose values change their kinds: landing tables, and two ways without.
+    Phases,
+    /// Measure calls of function values in four integrators.
+    Integrators {
+        /// The steps of each call.
+        #[arg(default_value_t = integrators::STEPS)]
+        steps: u64,
+    },
+    /// Run random programs in all ways, and compare what they print.
+    Fuzz {
+        /// The seed of the first program.
+        seed: u64,
+        /// The number of programs.
+        count: u64,
+    },
+}
 
 /// The exit status of wrong use, and of a text that is no program.
 const WRONG: u8 = 2;
@@ -46,47 +85,36 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), (u8, String)> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    if let [command, directory] = &args[..]
-        && command == "bench"
-    {
-        return bench::run(Path::new(directory)).map_err(|message| (WRONG, message));
-    }
-    if let [command] = &args[..]
-        && command == "phases"
-    {
-        return phases::run().map_err(|message| (WRONG, message));
-    }
-    let number = |text: &str| text.parse().map_err(|e| (WRONG, format!("{text}: {e}")));
-    if let [command, steps @ ..] = &args[..]
-        && command == "integrators"
-        && steps.len() < 2
-    {
-        let steps = steps.first().map_or(Ok(integrators::STEPS), |steps| number(steps))?;
-        return integrators::run(steps).map_err(|message| (UNCAUGHT, message));
-    }
-    if let [command, seed, count] = &args[..]
-        && command == "fuzz"
-    {
-        return fuzz::run(number(seed)?, number(count)?).map_err(|message| (UNCAUGHT, message));
-    }
-    let with_tables = Tuning { tables: Some(TableUse::Everywhere), ..Tuning::default() };
-    let (file, tuning) = match &args[..] {
-        [file] => (file, None),
-        [option, file] if option == "--jit" => (file, Some((Tuning::default(), false))),
-        [option, file] if option == "--counts" => (file, Some((Tuning::default(), true))),
-        [option, file] if option == "--tables" => (file, Some((with_tables, false))),
-        [option, other, file] if option == "--counts" && other == "--tables" => {
-            (file, Some((with_tables, true)))
+    let args = Args::parse();
+    match args.command {
+        Some(Command::Bench { directory }) => {
+            bench::run(&directory).map_err(|message| (WRONG, message))
         }
-        _ => return Err((WRONG, USAGE.to_owned())),
-    };
+        Some(Command::Phases) => phases::run().map_err(|message| (WRONG, message)),
+        Some(Command::Integrators { steps }) => {
+            integrators::run(steps).map_err(|message| (UNCAUGHT, message))
+        }
+        Some(Command::Fuzz { seed, count }) => {
+            fuzz::run(seed, count).map_err(|message| (UNCAUGHT, message))
+        }
+        None => {
+            let file = args.file.ok_or_else(|| (WRONG, "no program is given".to_owned()))?;
+            let tables = args.tables.then_some(TableUse::Everywhere);
+            let is_native = args.jit || args.tables || args.counts;
+            let tuning = is_native.then(|| Tuning { tables, ..Tuning::default() });
+            run_file(&file, tuning, args.counts)
+        }
+    }
+}
+
+fn run_file(file: &Path, tuning: Option<Tuning>, is_counting: bool) -> Result<(), (u8, String)> {
+    let name = file.display();
     let text =
-        std::fs::read_to_string(file).map_err(|error| (WRONG, format!("{file}: {error}")))?;
-    let mut machine = Machine::new(&text).map_err(|error| (WRONG, format!("{file}:{error}")))?;
+        std::fs::read_to_string(file).map_err(|error| (WRONG, format!("{name}: {error}")))?;
+    let mut machine = Machine::new(&text).map_err(|error| (WRONG, format!("{name}:{error}")))?;
     let ended = match tuning {
         None => machine.run().map_err(NativeError::Uncaught),
-        Some((tuning, is_counting)) => machine.run_native(tuning).map(|counts| {
+        Some(tuning) => machine.run_native(tuning).map(|counts| {
             if is_counting {
                 // Nobody is left to tell if this fails.
                 let _ = writeln!(io::stderr(), "{counts:#?}");
@@ -97,6 +125,6 @@ fn run() -> Result<(), (u8, String)> {
     written.map_err(|error| (WRONG, format!("standard output: {error}")))?;
     ended.map_err(|error| {
         let status = if let NativeError::Failed(_) = error { WRONG } else { UNCAUGHT };
-        (status, format!("{file}:{error}"))
+        (status, format!("{name}:{error}"))
     })
 }

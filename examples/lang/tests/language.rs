@@ -195,15 +195,9 @@ fn the_command_ends_with_a_message_and_a_status() {
         let output = output.expect("the command runs");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    assert_eq!(
-        wicker(&[]),
-        (
-            Some(2),
-            "usage: wicker [--jit | --tables | --counts [--tables]] FILE | wicker bench DIRECTORY \
-             | wicker phases | wicker integrators [STEPS] | wicker fuzz SEED COUNT\n"
-                .to_owned()
-        )
-    );
+    let (status, message) = wicker(&[]);
+    assert_eq!(status, Some(2));
+    assert!(message.contains("Usage: wicker [OPTIONS] [FILE]"), "{message}");
     let (status, message) = wicker(&["no/such/file.wk"]);
     assert_eq!(status, Some(2));
     assert!(message.starts_with("no/such/file.wk: "), "{message}");
