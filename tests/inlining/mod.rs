@@ -4,6 +4,7 @@
 mod assuming;
 mod cases;
 mod copies;
+mod exits;
 mod explained;
 mod files;
 mod forgeries;

@@ -23,6 +23,7 @@ pub use retry::{
     GivenUp, Recipe, Retried, Retry, Secured, derive_proved, derive_proved_at, derive_without,
 };
 pub use states::{SecuredStates, StatePointError, StatePoints, derive_with_states};
+pub(crate) use states::{derive_waiting, kept_sources};
 
 use ir::edit::{ActionLog, Fuel, Pass, apply_to, check_replay};
 use ir::verifier::verify_function;

@@ -56,7 +56,7 @@ impl SecuredStates {
 const ROUNDS: usize = 4;
 
 /// A mistake in [`StatePoints`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatePointError {
     /// A state does not fit the base.
     State(FrameStateError),
@@ -119,8 +119,21 @@ pub fn derive_with_states(
     recipe: &Recipe<'_>,
     observer: &mut dyn Observer,
 ) -> Result<SecuredStates, StatePointError> {
+    derive_waiting(module, base, points, &BTreeSet::new(), recipe, observer)
+}
+
+/// The same for a version that calls will be inlined into. `waits` are the points behind them with
+/// a state, at which frames wait: the version keeps the values that these states name, too.
+pub(crate) fn derive_waiting(
+    module: &Module,
+    base: &Function,
+    points: StatePoints<'_>,
+    waits: &BTreeSet<Point>,
+    recipe: &Recipe<'_>,
+    observer: &mut dyn Observer,
+) -> Result<SecuredStates, StatePointError> {
     points.check(base)?;
-    let deriver = StateDeriver { module, base, points, recipe };
+    let deriver = StateDeriver { module, base, points, waits, recipe };
     let mut made = deriver.derive(BTreeSet::new(), &[], observer);
     let is_searching = recipe.retry.rewrites > 0;
     for _ in 0..ROUNDS {
@@ -148,6 +161,7 @@ struct StateDeriver<'a> {
     module: &'a Module,
     base: &'a Function,
     points: StatePoints<'a>,
+    waits: &'a BTreeSet<Point>,
     recipe: &'a Recipe<'a>,
 }
 
@@ -198,12 +212,13 @@ impl StateDeriver<'_> {
     /// them. They are the leaves of two sets: values that the states of the exits name, and values
     /// that synthesis reports as missing.
     fn lacking(&self, made: &SecuredStates) -> BTreeSet<Value> {
-        let version = &made.derived.function;
         let named =
             |point| self.points.states.get(point).into_iter().flat_map(FrameState::all_values);
         let exits = made.down().missing.obstacles();
-        let mut work: Vec<Value> =
-            exits.flat_map(|exit| exit.why.value.into_iter().chain(named(exit.point))).collect();
+        let of_exits = exits.flat_map(|exit| exit.why.value.into_iter().chain(named(exit.point)));
+        let of_waits = self.waits.iter().flat_map(|point| named(*point));
+        let version = &made.derived.function;
+        let mut work: Vec<Value> = of_exits.chain(of_waits).collect();
         let (mut seen, mut leaves) = (BTreeSet::new(), BTreeSet::new());
         while let Some(value) = work.pop() {
             if !self.base.has_value(value) || version.has_value(value) || !seen.insert(value) {
@@ -248,6 +263,25 @@ impl StateDeriver<'_> {
         };
         Secured { derived, proved: Pair::new(up, down), retried: Retried::default() }
     }
+}
+
+/// The values of `version` that `wanted` values of `base` are, or that an entry can rebuild them
+/// from.
+pub(crate) fn kept_sources(
+    base: &Function,
+    version: &Function,
+    wanted: impl IntoIterator<Item = Value>,
+) -> BTreeSet<Value> {
+    let mut work: Vec<Value> = wanted.into_iter().collect();
+    let (mut seen, mut found) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(value) = work.pop() {
+        if version.has_value(value) {
+            found.insert(value);
+        } else if base.has_value(value) && seen.insert(value) {
+            work.extend(sources(base, value).into_iter().flatten());
+        }
+    }
+    found
 }
 
 /// The values from which an entry can rebuild a value that its version lacks: the operands of an

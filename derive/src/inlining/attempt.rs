@@ -2,18 +2,22 @@
 //! version and out of the version.
 
 use super::assumed::{CopiedAssumptions, InlinedAssumptions, InlinedExit, PlacedAssumption};
+use super::exits::{copied_states, reached};
 use super::row::InliningRow;
 use super::ways::{InliningWays, ProvedWays};
-use super::{CalleeLandings, Inlined, InlinedRetry, LeftOut};
-use crate::driver::{Observer, Vigilance, derive_within};
+use super::{CalleeLandings, InlinePlan, Inlined, InlinedRetry, LeftOut};
+use crate::driver::{
+    Derived, Observer, Recipe, StatePoints, Vigilance, derive_with_states, derive_within,
+};
 use crate::speculate::{
     Assumption, MadeExit, MissingExit, SpeculationSearch, TriedAssumption, assume, optimize, sort,
 };
 use check::{Checked, Copies};
 use ir::edit::Fuel;
-use ir::{Inst, Module};
-use osr::{Version, VersionTree};
+use ir::{Inst, Module, Point};
+use osr::{Level, Version, VersionTree};
 use passes::Pipeline;
+use std::collections::BTreeSet;
 
 /// The passes behind the inlining, in one try.
 #[derive(Clone, Copy)]
@@ -25,6 +29,33 @@ pub(super) struct LastPasses<'a> {
     pub(super) left_out: &'a LeftOut,
 }
 
+impl LastPasses<'_> {
+    /// Runs the passes behind an inlining that assumes nothing. Returns the number of rewrites left
+    /// out, too.
+    fn run(
+        self,
+        module: &Module,
+        row: &InliningRow,
+        copies: &Copies,
+        plan: &InlinePlan,
+        observer: &mut dyn Observer,
+    ) -> (Derived, u64) {
+        let LastPasses { passes, left_out, .. } = self;
+        let vigilance = Vigilance::On;
+        if plan.places.is_empty() {
+            let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
+            let made = derive_within(module, row.copy(), passes, vigilance, &mut fuel, observer);
+            return (made, fuel.refused());
+        }
+        let (states, exits) = copied_states(module, row, copies, plan);
+        let points = StatePoints { states: &states, entrances: &BTreeSet::new(), exits: &exits };
+        let recipe = Recipe { retry: plan.retry, ..Recipe::new(passes, &[Level::Avail]) };
+        let made = derive_with_states(module, row.copy(), points, &recipe, observer);
+        let made = made.expect("the states are those of the bases");
+        (made.derived, made.retried.refused)
+    }
+}
+
 /// The versions of one try, and the ways between them and the bases that the checker accepted.
 pub(super) struct InliningAttempt {
     tree: VersionTree,
@@ -32,6 +63,8 @@ pub(super) struct InliningAttempt {
     made: Vec<MadeExit>,
     settled: Vec<Assumption>,
     proved: ProvedWays,
+    /// The exits of the plan that runs of the optimized version reach.
+    exits: BTreeSet<Point>,
     /// The number of rewrites behind the inlining that were left out.
     refused: u64,
 }
@@ -41,17 +74,18 @@ impl InliningAttempt {
         module: &Module,
         row: &InliningRow,
         copies: &Checked<Copies>,
+        plan: &InlinePlan,
         last: LastPasses<'_>,
         landings: &CalleeLandings<'_>,
         observer: &mut dyn Observer,
     ) -> InliningAttempt {
-        let LastPasses { made, passes, left_out } = last;
+        let LastPasses { made, passes, .. } = last;
         let mut tree = row.tree.clone();
-        let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
         let own = "the log leads to the version derived";
+        let mut refused = 0;
         let (assuming, insts, optimized) = if made.is_empty() {
-            let vigilance = Vigilance::On;
-            let last = derive_within(module, row.copy(), passes, vigilance, &mut fuel, observer);
+            let (last, omitted) = last.run(module, row, copies, plan, observer);
+            refused = omitted;
             let optimized = tree.add_replayed(row.copy, last.function, last.log);
             (row.copy, Vec::new(), optimized)
         } else {
@@ -60,10 +94,15 @@ impl InliningAttempt {
             let assuming = tree.add(row.copy, assuming, log).expect(own);
             (assuming, insts, tree.add(assuming, last, to_last).expect(own))
         };
+        let reached = reached(tree.function(optimized), copies, plan);
+        if !plan.places.is_empty() {
+            tree.leave_at(optimized, reached.clone());
+        }
         let (exits, settled) = sort(&tree, row.copy, optimized, made, &insts);
         let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);
         let proved = ways.prove(module, copies, &exits, landings, observer);
-        InliningAttempt { tree, optimized, made: exits, settled, proved, refused: fuel.refused() }
+        let (made, exits) = (exits, reached);
+        InliningAttempt { tree, optimized, made, settled, proved, exits, refused }
     }
 
     /// The assumptions of the optimized version without an exit.
@@ -100,6 +139,7 @@ impl InliningAttempt {
             points,
             unreachable,
             events,
+            exits: self.exits,
             assumptions,
             checked: counts,
             retried: InlinedRetry { refused, ..InlinedRetry::default() },

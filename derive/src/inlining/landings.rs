@@ -5,10 +5,11 @@ use certify::Certifier;
 use check::verdict::Options;
 use check::{Checked, FrameLanding, LivePoints, relate};
 use ir::edit::ActionLog;
-use ir::{Func, Function, Module, Point};
+use ir::{FrameStates, Func, Function, Module, Point};
 use osr::VersionPair;
 use passes::Callers;
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use transition::certificate::Certificate;
 use transition::mapping::Mapping;
 use transition::{Pair, Side, VersionKey};
@@ -19,27 +20,43 @@ use transition::{Pair, Side, VersionKey};
 #[derive(Debug)]
 pub struct CalleeLandings<'m> {
     callers: Callers<'m>,
-    /// By function: the values live at all points of its base. Absent are functions whose
-    /// base no certificate relates to itself. Frame states that do not fit count likewise.
-    live: BTreeMap<Func, Checked<LivePoints>>,
+    /// By function: the values live at all points of its base. Absent are functions that the plan
+    /// does not inline.
+    live: BTreeMap<Func, LiveValues>,
+}
+
+/// The values live at all points of a base, proved at the first question.
+#[derive(Debug, Default)]
+struct LiveValues {
+    /// The frame states of the base.
+    states: Option<Arc<FrameStates>>,
+    /// `None` for a base that no certificate relates to itself, and with states that do not fit.
+    proved: OnceLock<Option<Checked<LivePoints>>>,
+}
+
+impl LiveValues {
+    fn get(&self, module: &Module, func: Func) -> Option<&Checked<LivePoints>> {
+        let prove = || {
+            let base = module.body(func)?;
+            if self.states.as_ref().is_some_and(|states| states.check(base).is_err()) {
+                return None;
+            }
+            let armed = self.states.as_ref().map(|states| osr::required(base, states));
+            proved(module, base, &CalleeLandings::certificate(base)?, armed.as_ref())
+        };
+        self.proved.get_or_init(prove).as_ref()
+    }
 }
 
 impl<'m> CalleeLandings<'m> {
     /// The landings of a module, for the functions that a plan may inline
-    /// ([`InlinePlan::may_inline`]). Cost: linear in the module, plus for each of these functions a
-    /// pair of versions of its size. With the default policy these are functions of up to 30
-    /// instructions, of 60 with one caller, and of 100 with a hot call.
+    /// ([`InlinePlan::may_inline`]). Cost: linear in the module. The first question about a
+    /// function costs a pair of versions of its size.
     pub fn new(module: &'m Module, plan: &InlinePlan) -> CalleeLandings<'m> {
-        let callers = Callers::new(module);
+        let callers = Callers::new(module).keeping(plan.kept.clone());
         let wanted = module.defined().filter(|(func, _)| plan.may_inline(&callers, *func));
-        let live = wanted.filter_map(|(func, base)| {
-            let states = plan.states.get(&func);
-            if states.is_some_and(|states| states.check(base).is_err()) {
-                return None;
-            }
-            let armed = states.map(|states| osr::required(base, states));
-            let certificate = CalleeLandings::certificate(base)?;
-            Some((func, proved(module, base, &certificate, armed.as_ref())?))
+        let live = wanted.map(|(func, _)| {
+            (func, LiveValues { states: plan.states.get(&func).cloned(), ..LiveValues::default() })
         });
         let live = live.collect();
         CalleeLandings { callers, live }
@@ -53,7 +70,8 @@ impl<'m> CalleeLandings<'m> {
     ) -> CalleeLandings<'m> {
         let module = callers.module();
         let live = certificates.into_iter().filter_map(|(func, certificate)| {
-            Some((func, proved(module, module.body(func)?, &certificate, None)?))
+            let live = proved(module, module.body(func)?, &certificate, None)?;
+            Some((func, LiveValues { states: None, proved: OnceLock::from(Some(live)) }))
         });
         let live = live.collect();
         CalleeLandings { callers, live }
@@ -72,17 +90,22 @@ impl<'m> CalleeLandings<'m> {
         Some(Certifier::new(&common).into_certificate())
     }
 
-    /// Whether frames of a function may land in its base. Cost: logarithmic.
+    /// Whether frames of a function may land in its base. Cost: as [`CalleeLandings::of`].
     pub fn has(&self, func: Func) -> bool {
-        self.live.contains_key(&func)
+        self.live(func).is_some()
+    }
+
+    fn live(&self, func: Func) -> Option<&Checked<LivePoints>> {
+        self.live.get(&func)?.get(self.callers.module(), func)
     }
 
     /// The landing of a function whose original is its base; `None` for another original, and for a
-    /// function that the plan does not inline. Cost: logarithmic.
+    /// function that the plan does not inline. Cost: logarithmic, behind the first question about
+    /// the function.
     pub fn of(&self, func: Func, key: VersionKey) -> Option<FrameLanding<'_>> {
         let version =
             self.callers.module().body(func).filter(|base| VersionKey::of(base) == key)?;
-        Some(FrameLanding { on: None, version, live: self.live.get(&func)? })
+        Some(FrameLanding { on: None, version, live: self.live(func)? })
     }
 }
 

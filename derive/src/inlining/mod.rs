@@ -37,6 +37,7 @@
 
 mod assumed;
 mod attempt;
+mod exits;
 mod landings;
 mod plan;
 mod retry;
@@ -44,7 +45,7 @@ mod row;
 mod ways;
 
 use crate::driver::{
-    CheckCounts, MissingPoints, Observer, ProvedMapping, Vigilance, derive_within,
+    CheckCounts, MissingPoints, Observer, ProvedMapping, StatePointError, Vigilance, derive_within,
 };
 use crate::speculate::{SpeculateError, SpeculationSearch};
 use assumed::CopiedAssumptions;
@@ -57,7 +58,7 @@ use ir::{FrameStateError, Func, Function, Inst, Module, Point};
 pub use landings::CalleeLandings;
 use osr::{Version, VersionTree};
 use passes::Callers;
-pub use plan::{InlinePlan, InlinedModule, ModuleSites, O3, PassPlan};
+pub use plan::{InlinePlan, InlinedModule, ModuleSites, O3, PassPlan, StatePlaces};
 pub use retry::{InlinedRetry, LeftOut};
 use row::InliningRow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,6 +97,9 @@ pub struct Inlined {
     /// Synchronization points: instructions of the optimized version that its run and the base run
     /// both execute, in the same order.
     pub events: BTreeSet<Inst>,
+    /// The exits of the plan that runs of the optimized version reach. Those without an entry in
+    /// [`Inlined::down`] are among the missing points.
+    pub exits: BTreeSet<Point>,
     /// The assumptions of the plan. Each that the optimized version makes has an entry in
     /// [`Inlined::down`].
     pub assumptions: InlinedAssumptions,
@@ -119,6 +123,13 @@ pub enum NotInlined {
         /// The reason.
         error: FrameStateError,
     },
+    /// The places of the plan for the function do not fit it.
+    Places {
+        /// The function.
+        func: Func,
+        /// The reason.
+        error: StatePointError,
+    },
     /// The assumptions of the plan about a function do not fit it.
     Refused {
         /// The function.
@@ -134,6 +145,7 @@ impl fmt::Display for NotInlined {
             NotInlined::NoCall => f.write_str("the policy inlines no call of the function"),
             NotInlined::NoCopy(error) => write!(f, "the version is no copy: {error}"),
             NotInlined::States { func, error } => write!(f, "{func}: {error}"),
+            NotInlined::Places { func, error } => write!(f, "{func}: {error}"),
             NotInlined::Refused { func, error } => write!(f, "the plan about {func}: {error}"),
         }
     }
@@ -177,7 +189,7 @@ fn inline_without(
     let base = module.body(func).expect("the function has a body").clone();
     let mut row = InliningRow::new(landings.callers(), func, base, plan, left_out, observer)?;
     let copies = row.judged(module)?;
-    row.land_at_states(module, &copies);
+    row.land_at_states(module, &copies, plan);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
     let mut search = SpeculationSearch::new(row.copy(), &copied.list(), plan.pins, plan.work);
@@ -185,14 +197,8 @@ fn inline_without(
     let mut passes = &plan.last;
     let nothing = passes::Pipeline::of(Vec::new());
     for turn in 0.. {
-        let attempt = InliningAttempt::new(
-            module,
-            &row,
-            &copies,
-            LastPasses { made: &search.made, passes, left_out },
-            landings,
-            observer,
-        );
+        let last = LastPasses { made: &search.made, passes, left_out };
+        let attempt = InliningAttempt::new(module, &row, &copies, plan, last, landings, observer);
         search.spend(attempt.work());
         if attempt.without_exit().is_empty() {
             return Ok(attempt.publish(&row, copies, &copied, search));

@@ -1,12 +1,14 @@
 //! Pipelines that inline.
 
+#[cfg(doc)]
+use crate::driver::StatePoints;
 use crate::driver::{Observer, Retry, Step, Vigilance, derive};
 use crate::speculate::{Assumption, Pins, Plan};
 use ir::edit::{ActionKind, ActionLog, Fuel, apply};
-use ir::{FrameStates, Func, Function, Imm, Inst, Module, Opcode};
+use ir::{FrameStates, Func, Function, Imm, Inst, Module, Opcode, Point};
 use passes::{CallCounts, Callers, Inline, InlinePolicy, Pipeline};
 use profile::Profile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::copy::InlinedSites;
 
@@ -37,18 +39,35 @@ pub struct InlinePlan {
     /// By function: the frame states of its base. Frames of the function land with the values that
     /// the states name there (`osr::VersionTree::arm_states`).
     pub states: BTreeMap<Func, Arc<FrameStates>>,
+    /// By function: where runs change between an embedder's interpreter and code.
+    pub places: BTreeMap<Func, StatePlaces>,
+    /// The functions whose calls stay, whatever the policy says.
+    pub kept: BTreeSet<Func>,
     /// The bounds of the search for rewrites to give up, where the checker drops entries: rewrites
     /// of the passes before the inlining, and of the passes behind it. A function that assumes
     /// gives up no rewrite.
     pub retry: Retry,
 }
 
+/// The points of a base at which runs change between an embedder's interpreter and code, as in
+/// [`StatePoints`]. Code with the base inlined enters and leaves at these points alone, and keeps
+/// the values that the states of the exits name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StatePlaces {
+    /// The points at which runs of the function enter a version, such as loop headers.
+    pub entrances: BTreeSet<Point>,
+    /// The points at which runs leave for good, such as a trap that an OSR point stands in front
+    /// of. Each instruction is a terminator or an effect.
+    pub exits: BTreeSet<Point>,
+}
+
 impl InlinePlan {
     /// A plan that assumes nothing and has no profile.
     pub fn new(first: Pipeline, policy: InlinePolicy, last: Pipeline) -> InlinePlan {
         let (assume, pins, retry) = (BTreeMap::new(), Pins::default(), Retry::default());
-        let (counts, states, work) = (None, BTreeMap::new(), Plan::WORK);
-        InlinePlan { first, policy, last, assume, pins, work, counts, states, retry }
+        let (counts, states, work, kept) = (None, BTreeMap::new(), Plan::WORK, BTreeSet::new());
+        let places = BTreeMap::new();
+        InlinePlan { first, policy, last, assume, pins, work, counts, states, places, kept, retry }
     }
 
     /// `O2`, inlining by the default policy, and `O2` again.
@@ -70,6 +89,16 @@ impl InlinePlan {
     /// The plan with frame states of bases, by function.
     pub fn with_states(self, states: BTreeMap<Func, Arc<FrameStates>>) -> InlinePlan {
         InlinePlan { states, ..self }
+    }
+
+    /// The plan with the places of bases at which runs enter and leave, by function.
+    pub fn at_places(self, places: BTreeMap<Func, StatePlaces>) -> InlinePlan {
+        InlinePlan { places, ..self }
+    }
+
+    /// The plan with functions whose calls stay, whatever the policy says.
+    pub fn keeping(self, kept: BTreeSet<Func>) -> InlinePlan {
+        InlinePlan { kept, ..self }
     }
 
     /// The plan with the calls that a profile of the module counts. Cost: linear in the functions
@@ -115,7 +144,7 @@ pub enum PassPlan {
     /// Passes alone.
     Passes(Pipeline),
     /// Inlining, and the passes before and after.
-    Inlining(InlinePlan),
+    Inlining(Box<InlinePlan>),
 }
 
 impl PassPlan {
@@ -137,11 +166,11 @@ impl PassPlan {
         let parts: Vec<&[&str]> = names.split(|name| *name == "inline").collect();
         match parts[..] {
             [all] => Ok(PassPlan::Passes(parsed(all)?)),
-            [first, last] => Ok(PassPlan::Inlining(InlinePlan::new(
+            [first, last] => Ok(PassPlan::Inlining(Box::new(InlinePlan::new(
                 parsed(first)?,
                 InlinePolicy::default(),
                 parsed(last)?,
-            ))),
+            )))),
             _ => Err("a pipeline inlines once at most; `O3` inlines, too".to_owned()),
         }
     }
@@ -172,7 +201,7 @@ impl PassPlan {
             }
             PassPlan::Inlining(plan) => plan,
         };
-        let callers = Callers::new(module);
+        let callers = Callers::new(module).keeping(plan.kept.clone());
         let mut made = InlinedModule { module: module.clone(), sites: ModuleSites::new() };
         for (func, base) in module.defined() {
             let (version, sites) = plan.version(&callers, func, base, vigilance, observer);

@@ -57,7 +57,9 @@ pub(super) fn improved(
         .pairs
         .each_ref()
         .map(|pair| pair.iter().any(|step| step.missing.lost().next().is_some()));
-    if plan.retry.rewrites == 0 || assumes || drops == [false; 2] {
+    // With exits of the plan, the passes have given up rewrites for these already.
+    let is_done = !plan.places.is_empty();
+    if plan.retry.rewrites == 0 || assumes || is_done || drops == [false; 2] {
         return made;
     }
     observer.begin(Some(Step::Retry));

@@ -1,14 +1,16 @@
 //! The versions up to the copy.
 
-use super::{InlinePlan, LeftOut, NotInlined};
-use crate::driver::{Observer, Step, Vigilance, derive_within};
+use super::{InlinePlan, LeftOut, NotInlined, StatePlaces};
+use crate::driver::{
+    Observer, Recipe, StatePoints, Step, Vigilance, derive_waiting, derive_within,
+};
 use crate::speculate::{Plan, Speculative, speculate};
 use check::{Checked, Copies};
 use ir::edit::{Fuel, apply};
-use ir::{FrameStates, Func, Function, Inst, Module, Point};
-use osr::{Version, VersionTree};
+use ir::{FrameStates, Func, Function, Imm, Inst, Module, Point};
+use osr::{Level, Version, VersionTree};
 use passes::Callers;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::{CopyClaim, InstanceId};
@@ -50,7 +52,7 @@ impl InliningRow {
             fits.map_err(|error| NotInlined::States { func, error })?;
         }
         let (cleaned, assumed, refused) =
-            cleaned(module, func, &mut tree, plan, left_out, observer)?;
+            cleaned(callers, func, &mut tree, plan, left_out, observer)?;
         observer.begin(Some(Step::Optimize));
         let original = tree.function(cleaned);
         let pass = plan.pass(callers, func);
@@ -68,8 +70,10 @@ impl InliningRow {
     /// Lets runs land in inlined code, and in front of inlined calls, only where all activations
     /// have frame states. Example: the jump in place of a call corresponds to the call itself,
     /// which the interpreter would make; without a state there, the entry of the callee is the
-    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`).
-    pub(super) fn land_at_states(&mut self, module: &Module, copies: &Copies) {
+    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`). With places of the plan, runs
+    /// land in code of the function itself at its exits alone, where the version inlined into has
+    /// entries for certain (`no_exit_of_random_inlined_code_is_lost_for_want_of_a_value`).
+    pub(super) fn land_at_states(&mut self, module: &Module, copies: &Copies, plan: &InlinePlan) {
         if self.states.is_empty() {
             return;
         }
@@ -89,7 +93,10 @@ impl InliningRow {
             self.has_state(module, instances[id].func, place)
         };
         let may = |inst: &Inst| match copies.origin(*inst) {
-            Some((0, origin)) => !is_call(origin) || has_state(0, origin),
+            Some((0, origin)) => match plan.places.get(&self.func) {
+                Some(places) => places.exits.contains(&Point::before(origin)),
+                None => !is_call(origin) || has_state(0, origin),
+            },
             Some((id, origin)) => has_state(id, origin) && waits(id),
             None => true,
         };
@@ -134,13 +141,14 @@ impl InliningRow {
 
 /// The version to inline into, the assumptions that it makes, and the number of rewrites left out.
 fn cleaned(
-    module: &Module,
+    callers: &Callers<'_>,
     func: Func,
     tree: &mut VersionTree,
     plan: &InlinePlan,
     left_out: &LeftOut,
     observer: &mut dyn Observer,
 ) -> Result<(Version, Option<Speculative>, u64), NotInlined> {
+    let module = callers.module();
     let assume = plan.assume.get(&func).filter(|own| !own.is_empty());
     if let Some(assume) = assume {
         let (pins, work) = (plan.pins, plan.work);
@@ -149,9 +157,37 @@ fn cleaned(
         let made = made.map_err(|error| NotInlined::Refused { func, error })?;
         return Ok((made.optimized, Some(made), 0));
     }
+    if let (Some(states), Some(places)) = (plan.states.get(&func), plan.places.get(&func)) {
+        tree.leave_at(VersionTree::BASE, places.entrances.clone());
+        let StatePlaces { entrances, exits } = places;
+        let points = StatePoints { states, entrances, exits };
+        let base = tree.function(VersionTree::BASE);
+        let recipe = Recipe { retry: plan.retry, ..Recipe::new(&plan.first, &[Level::Avail]) };
+        let waits = waits(callers, plan, states, base);
+        let made = derive_waiting(module, base, points, &waits, &recipe, observer);
+        let made = made.map_err(|error| NotInlined::Places { func, error })?;
+        let first = made.derived;
+        let cleaned = tree.add_replayed(VersionTree::BASE, first.function, first.log);
+        return Ok((cleaned, None, made.retried.refused));
+    }
     let base = tree.function(VersionTree::BASE);
     let mut fuel = Fuel::UNLIMITED.without(left_out.before.iter().cloned());
     let first = derive_within(module, base, &plan.first, Vigilance::On, &mut fuel, observer);
     let cleaned = tree.add_replayed(VersionTree::BASE, first.function, first.log);
     Ok((cleaned, None, fuel.refused()))
+}
+
+/// The points behind calls that a plan may inline, where the function has a state to wait at.
+fn waits(
+    callers: &Callers<'_>,
+    plan: &InlinePlan,
+    states: &FrameStates,
+    base: &Function,
+) -> BTreeSet<Point> {
+    let may = |call: &Inst| match base.inst(*call).imm {
+        Imm::Func(callee) => plan.may_inline(callers, callee),
+        _ => false,
+    };
+    let behind = base.all_insts().filter(may).filter_map(|call| base.next_inst(call));
+    behind.map(Point::before).filter(|at| states.get(*at).is_some()).collect()
 }

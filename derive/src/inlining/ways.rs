@@ -179,14 +179,16 @@ impl<'t> InliningWays<'t> {
         behind.iter().copied().filter(is_event).collect()
     }
 
-    /// The reachable points of a version. The checker has proved that points of `dead` are
-    /// unreachable.
+    /// The reachable points at which runs may leave a version. The checker has proved that points of
+    /// `dead` are unreachable.
     fn reachable(&self, version: Version, dead: &BTreeSet<Point>) -> Vec<Point> {
-        let f = self.graph.tree().function(version);
+        let tree = self.graph.tree();
+        let (f, departures) = (tree.function(version), tree.departures(version));
         let decided = ir::decided::Decided::new(f);
         let blocks = decided.cfg().rpo();
         let points = blocks.iter().flat_map(|block| f.block_insts(*block)).map(Point::before);
-        points.filter(|point| !dead.contains(point)).collect()
+        let leaves = |point: &Point| departures.is_none_or(|points| points.contains(point));
+        points.filter(|point| !dead.contains(point) && leaves(point)).collect()
     }
 
     /// The assumptions that have no exit. `out` are the points without an entry.

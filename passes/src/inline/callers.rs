@@ -1,7 +1,7 @@
 //! Which functions have one call alone.
 
 use super::callee;
-use ir::{Func, Module, Type, reference};
+use ir::{Func, Function, Module, Type, reference};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module, and the functions in it that are called at one place alone.
@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Callers<'m> {
     module: &'m Module,
     single: BTreeSet<Func>,
+    /// The functions that no pass inlines.
+    kept: BTreeSet<Func>,
 }
 
 impl<'m> Callers<'m> {
@@ -31,7 +33,12 @@ impl<'m> Callers<'m> {
             calls.clear();
         }
         let single = calls.into_iter().filter(is_single).map(|(callee, _)| callee);
-        Callers { module, single: single.collect() }
+        Callers { module, single: single.collect(), kept: BTreeSet::new() }
+    }
+
+    /// The same, with functions whose calls stay: no pass inlines them.
+    pub fn keeping(self, kept: BTreeSet<Func>) -> Callers<'m> {
+        Callers { kept, ..self }
     }
 
     /// The module.
@@ -44,6 +51,12 @@ impl<'m> Callers<'m> {
     /// logarithmic.
     pub fn is_single(&self, func: Func) -> bool {
         self.single.contains(&func)
+    }
+
+    /// The body of a function that may be inlined: its base, unless its calls stay. Cost:
+    /// logarithmic.
+    pub(super) fn inlinable(&self, func: Func) -> Option<&'m Function> {
+        self.module.body(func).filter(|_| !self.kept.contains(&func))
     }
 }
 

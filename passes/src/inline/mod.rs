@@ -97,7 +97,7 @@ impl InlinePolicy {
     ) -> bool {
         let is_hot = counts.is_some_and(|counts| counts.largest(callee) >= self.hot);
         let most = self.most(callers.is_single(callee), is_hot);
-        callers.module().body(callee).is_some_and(|body| body.inst_count() <= most)
+        callers.inlinable(callee).is_some_and(|body| body.inst_count() <= most)
     }
 
     fn most(&self, is_single: bool, is_hot: bool) -> usize {
@@ -169,7 +169,7 @@ impl Pass for Inline<'_> {
             open.push(self.met(ed.func(), call, &[self.func], count, is_alone));
         }
         while let Some(site) = open.pop() {
-            let Some(body) = self.callers.module().body(site.callee) else { continue };
+            let Some(body) = self.callers.inlinable(site.callee) else { continue };
             let gained = if site.is_single { 0 } else { body.inst_count() };
             if gained > left || !self.wants(&site, body) || !ed.plan("call") {
                 continue;

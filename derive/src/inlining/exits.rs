@@ -1,0 +1,107 @@
+//! Exits of bases in code that is inlined: the points at which a run leaves for good.
+//!
+//! Example: `@callee` branches to `trap user0` where a register is no int32, and a frame state
+//! stands in front of the trap. Inlined twice, the trap stands in the copy twice. Each needs an
+//! entry into two frames, and so the values that the states of both functions name: of the callee
+//! at its trap, and of the caller behind its call. To the passes behind the inlining, the copy is
+//! the base of an embedder ([`crate::driver::derive_with_states`]), whose states name the values
+//! of all frames.
+
+use super::InlinePlan;
+use super::row::InliningRow;
+use crate::driver::kept_sources;
+use check::Copies;
+use ir::cfg::Cfg;
+use ir::decided::Decided;
+use ir::dom::DomTree;
+use ir::{FrameState, FrameStates, Function, Inst, Local, LocalContent, Module, Point, Value};
+use osr::VersionTree;
+use std::collections::BTreeSet;
+use transition::copy::InstanceId;
+
+/// The points of the copy at which runs land, with the values that the states of all frames name,
+/// and the exits of the plan among them. In code of the function itself, these are its exits.
+pub(super) fn copied_states(
+    module: &Module,
+    row: &InliningRow,
+    copies: &Copies,
+    plan: &InlinePlan,
+) -> (FrameStates, BTreeSet<Point>) {
+    let copy = row.copy();
+    let dom = DomTree::new(copy, &Cfg::new(copy));
+    let frames = CopiedFrames { module, row, copies, plan };
+    let (mut states, mut exits) = (FrameStates::new(), BTreeSet::new());
+    for inst in copy.all_insts() {
+        let (at, is_exit) = (Point::before(inst), is_exit(inst, copies, plan));
+        let lands = |(id, _): &(InstanceId, Inst)| *id != 0 || is_exit;
+        let origin = copies.origin(inst).filter(lands);
+        let Some(named) = origin.and_then(|(id, of)| frames.named(id, of)) else { continue };
+        let there = named.into_iter().filter(|value| dom.available_at(copy, *value, at));
+        let local =
+            |(slot, value)| Local { slot, content: LocalContent::Value(value), representation: 0 };
+        states.set(at, FrameState::new(0, 0, (0..).zip(there).map(local).collect()));
+        if is_exit {
+            exits.insert(at);
+        }
+    }
+    (states, exits)
+}
+
+/// The exits of the plan that runs of a version derived from the copy reach.
+pub(super) fn reached(f: &Function, copies: &Copies, plan: &InlinePlan) -> BTreeSet<Point> {
+    if plan.places.is_empty() {
+        return BTreeSet::new();
+    }
+    let decided = Decided::new(f);
+    let insts = decided.cfg().rpo().iter().flat_map(|block| f.block_insts(*block));
+    insts.filter(|inst| is_exit(*inst, copies, plan)).map(Point::before).collect()
+}
+
+/// Whether the original of an instruction is behind an exit of the plan.
+fn is_exit(inst: Inst, copies: &Copies, plan: &InlinePlan) -> bool {
+    let Some((id, of)) = copies.origin(inst) else { return false };
+    let places = plan.places.get(&copies.instances()[id].func);
+    places.is_some_and(|places| places.exits.contains(&Point::before(of)))
+}
+
+/// Finds the values that the states of frames name.
+struct CopiedFrames<'a> {
+    module: &'a Module,
+    row: &'a InliningRow,
+    copies: &'a Copies,
+    plan: &'a InlinePlan,
+}
+
+impl CopiedFrames<'_> {
+    /// The values of the copy that the states name where an instruction of an instance is about to
+    /// be executed: its own state, and the states behind the calls around it. `None` without one of
+    /// them.
+    fn named(&self, mut id: InstanceId, of: Inst) -> Option<BTreeSet<Value>> {
+        let mut named = BTreeSet::new();
+        let mut at = of;
+        loop {
+            let instance = &self.copies.instances()[id];
+            let state = self.plan.states.get(&instance.func)?.get(Point::before(at))?;
+            named.extend(self.in_copy(id, state));
+            let Some((caller, call)) = instance.caller else { return Some(named) };
+            let base = self.module.body(self.copies.instances()[caller].func)?;
+            at = base.has_inst(call).then(|| base.next_inst(call)).flatten()?;
+            id = caller;
+        }
+    }
+
+    /// The values of the copy from which an entry makes the values of a state.
+    fn in_copy(&self, id: InstanceId, state: &FrameState) -> BTreeSet<Value> {
+        let named = state.all_values();
+        match id {
+            0 => {
+                let base = self.row.tree.function(VersionTree::BASE);
+                kept_sources(base, self.row.inlined_into(), named)
+            }
+            _ => {
+                let values = &self.copies.instances()[id].values;
+                named.filter_map(|value| values.get(&value).copied()).collect()
+            }
+        }
+    }
+}
