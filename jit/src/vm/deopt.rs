@@ -1,8 +1,7 @@
 //! Deoptimization into an interpreter of the embedder.
 
 use super::embedder::{
-    CallbackCause, CallbackEnd, DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot,
-    stuck,
+    CallbackCause, DeoptFrame, HandedActivation, HandedContent, HandedLocal, Slot, stuck,
 };
 use super::osr_exit::reader;
 use super::state::RunAccess;
@@ -131,13 +130,15 @@ fn resumed(
         Some(Ok(Ok(given))) => {
             checked(left, &given, &state.modules.current.signature(left).results)
         }
-        Some(Ok(Err(CallbackEnd(CallbackCause::Stop(stop))))) => Err(stop),
-        Some(Ok(Err(CallbackEnd(CallbackCause::Host(error))))) => {
-            let first = activations.first().expect("jit: an entry lands somewhere");
-            let site = state.machine.site(first.func, Some(first.at.inst()));
-            let end = state.machine.end_in_native(interp::EarlyEnd::Host(error), site);
-            Err(RunStop::Outcome(end))
-        }
+        Some(Ok(Err(end))) => Err(match end.into_cause() {
+            CallbackCause::Stop(stop) => stop,
+            CallbackCause::Host(error) => {
+                let first = activations.first().expect("jit: an entry lands somewhere");
+                let site = state.machine.site(first.func, Some(first.at.inst()));
+                let end = state.machine.end_in_native(interp::EarlyEnd::Host(error), site);
+                RunStop::Outcome(end)
+            }
+        }),
         Some(Err(payload)) => {
             let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let what =

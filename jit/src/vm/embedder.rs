@@ -66,7 +66,7 @@ pub trait Embedder {
 
 /// The reason why the embedder ends a run.
 #[derive(Debug)]
-pub struct CallbackEnd(pub(super) CallbackCause);
+pub struct CallbackEnd(Box<CallbackCause>);
 
 #[derive(Debug)]
 pub(super) enum CallbackCause {
@@ -80,7 +80,15 @@ impl CallbackEnd {
     /// [`interp::Outcome::HostFailed`] hands it back. The site of the end is the call of the
     /// imported function, or the landing point.
     pub fn new(error: HostError) -> CallbackEnd {
-        CallbackEnd(CallbackCause::Host(error))
+        CallbackEnd(Box::new(CallbackCause::Host(error)))
+    }
+
+    pub(super) fn cause(&self) -> &CallbackCause {
+        &self.0
+    }
+
+    pub(super) fn into_cause(self) -> CallbackCause {
+        *self.0
     }
 }
 
@@ -99,7 +107,7 @@ impl From<HostError> for CallbackEnd {
 
 impl From<RunStop> for CallbackEnd {
     fn from(stop: RunStop) -> CallbackEnd {
-        CallbackEnd(CallbackCause::Stop(stop))
+        CallbackEnd(Box::new(CallbackCause::Stop(stop)))
     }
 }
 

@@ -132,9 +132,10 @@ extern "C" fn call_lazy(context: *mut Context, returns_to: u64) -> u64 {
         let func = state.callee(returns_to as usize);
         let count = state.modules.current.signature(func).params.len();
         // The embedder, the tiering and the interpreter may use the buffer.
-        let args = state.view.buffer[..count].to_vec();
+        let args = imports::Words::from_slice(&state.view.buffer[..count]);
         if state.modules.is_imported(func) {
-            let results = imports::call(access, func, &args)?;
+            let mut results = imports::Words::new();
+            imports::call(access, func, &args, &mut results)?;
             access.state().view.fill_buffer(&results);
             return Ok(LAZY_DONE);
         }
@@ -217,9 +218,7 @@ impl VmState {
 
     /// The function that the call before an address calls.
     fn callee(&self, returns_to: usize) -> Func {
-        // The return address may lie behind the code, so look up the last byte of the call.
-        let call = returns_to - 1;
-        let direct = self.table.code_at(call).and_then(|code| code.callee_at(call));
+        let direct = self.table.callee_before(returns_to);
         direct.unwrap_or_else(|| Func::from_u32(self.view.context().pending.get() as u32))
     }
 }

@@ -5,7 +5,7 @@
 //! ([`super::Embedder::supply`]). This reallocates nothing: the module, the program of the
 //! interpreter and the context of native code have room for the function since its declaration.
 
-use super::embedder::{Callback, CallbackCause, CallbackEnd};
+use super::embedder::{Callback, CallbackCause};
 use super::state::RunAccess;
 use super::state::VmState;
 use super::stop::{RunError, RunStop};
@@ -56,8 +56,12 @@ pub(super) fn provide(access: &mut RunAccess<'_>, func: Func, site: &Site) -> Re
     }
     let body = match asked {
         Some(Ok(body)) => body,
-        Some(Err(CallbackEnd(CallbackCause::Stop(stop)))) => return Err(stop),
-        Some(Err(CallbackEnd(CallbackCause::Host(error)))) => return Err(ended(access, error)),
+        Some(Err(end)) => {
+            return Err(match end.into_cause() {
+                CallbackCause::Stop(stop) => stop,
+                CallbackCause::Host(error) => ended(access, error),
+            });
+        }
         None => {
             let missing = access.state().machine.body_missing(func);
             return Err(ended(access, missing));

@@ -13,6 +13,7 @@ use crate::code::MachineCode;
 use crate::version::{Continuation, Version};
 use cranelift_entity::EntityRef;
 use ir::{Func, Signature};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,6 +37,9 @@ pub(super) struct CodeTable {
     pub(super) known_calls: KnownCallSites,
     /// All code that may be executed, by its addresses.
     codes: RangeTable<KeptCode>,
+    /// The callee of the last call that asked, by the address behind the call: a loop asks for one
+    /// again and again. Nothing, once code is freed, whose addresses other code may get.
+    last_callee: Cell<Option<(usize, Func)>>,
     /// The most words of the buffer that a piece of code has ever needed.
     buffer_words: usize,
     /// The retired code, by its first addresses.
@@ -173,6 +177,21 @@ impl CodeTable {
         self.codes.at(pc).map(|kept| &kept.code)
     }
 
+    /// The function that the call in front of an address calls. `None` if no code contains the call,
+    /// or if the call is indirect. Logarithmic.
+    pub(super) fn callee_before(&self, returns_to: usize) -> Option<Func> {
+        if let Some((known, func)) = self.last_callee.get()
+            && known == returns_to
+        {
+            return Some(func);
+        }
+        // The return address may lie behind the code, so look up the last byte of the call.
+        let call = returns_to - 1;
+        let func = self.code_at(call)?.callee_at(call)?;
+        self.last_callee.set(Some((returns_to, func)));
+        Some(func)
+    }
+
     /// Keeps code that is entered now, and returns its address. Without a use, the code is retired
     /// at once: it stays as long as a frame is in it.
     pub(super) fn keep(&mut self, code: &Arc<MachineCode>) -> *const u8 {
@@ -237,6 +256,7 @@ impl CodeTable {
     /// Frees the retired code, except the pieces with these first addresses. Linear in the retired
     /// pieces.
     pub(super) fn free_retired(&mut self, except: &BTreeSet<usize>) {
+        self.last_callee.set(None);
         let (codes, retired) = (&mut self.codes, &mut self.retired);
         retired.retain(|start| {
             let stays = except.contains(start);
