@@ -29,7 +29,7 @@ pub(super) fn copied_states(
 ) -> (FrameStates, BTreeSet<Point>) {
     let copy = row.copy();
     let dom = DomTree::new(copy, &Cfg::new(copy));
-    let frames = CopiedFrames { module, row, copies, plan };
+    let frames = NamedByFrames { module, row, copies, plan };
     let (mut states, mut exits) = (FrameStates::new(), BTreeSet::new());
     for inst in copy.all_insts() {
         let (at, is_exit) = (Point::before(inst), is_exit(inst, copies, plan));
@@ -65,14 +65,14 @@ fn is_exit(inst: Inst, copies: &Copies, plan: &InlinePlan) -> bool {
 }
 
 /// Finds the values that the states of frames name.
-struct CopiedFrames<'a> {
+struct NamedByFrames<'a> {
     module: &'a Module,
     row: &'a InliningRow,
     copies: &'a Copies,
     plan: &'a InlinePlan,
 }
 
-impl CopiedFrames<'_> {
+impl NamedByFrames<'_> {
     /// The values of the copy that the states name where an instruction of an instance is about to
     /// be executed: its own state, and the states behind the calls around it. `None` without one of
     /// them.

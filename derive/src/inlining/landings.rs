@@ -22,19 +22,19 @@ pub struct CalleeLandings<'m> {
     callers: Callers<'m>,
     /// By function: the values live at all points of its base. Absent are functions that the plan
     /// does not inline.
-    live: BTreeMap<Func, LiveValues>,
+    live: BTreeMap<Func, CalleeLive>,
 }
 
 /// The values live at all points of a base, proved at the first question.
 #[derive(Debug, Default)]
-struct LiveValues {
+struct CalleeLive {
     /// The frame states of the base.
     states: Option<Arc<FrameStates>>,
     /// `None` for a base that no certificate relates to itself, and with states that do not fit.
     proved: OnceLock<Option<Checked<LivePoints>>>,
 }
 
-impl LiveValues {
+impl CalleeLive {
     fn get(&self, module: &Module, func: Func) -> Option<&Checked<LivePoints>> {
         let prove = || {
             let base = module.body(func)?;
@@ -56,7 +56,7 @@ impl<'m> CalleeLandings<'m> {
         let callers = Callers::new(module).keeping(plan.kept.clone());
         let wanted = module.defined().filter(|(func, _)| plan.may_inline(&callers, *func));
         let live = wanted.map(|(func, _)| {
-            (func, LiveValues { states: plan.states.get(&func).cloned(), ..LiveValues::default() })
+            (func, CalleeLive { states: plan.states.get(&func).cloned(), ..CalleeLive::default() })
         });
         let live = live.collect();
         CalleeLandings { callers, live }
@@ -71,7 +71,7 @@ impl<'m> CalleeLandings<'m> {
         let module = callers.module();
         let live = certificates.into_iter().filter_map(|(func, certificate)| {
             let live = proved(module, module.body(func)?, &certificate, None)?;
-            Some((func, LiveValues { states: None, proved: OnceLock::from(Some(live)) }))
+            Some((func, CalleeLive { states: None, proved: OnceLock::from(Some(live)) }))
         });
         let live = live.collect();
         CalleeLandings { callers, live }

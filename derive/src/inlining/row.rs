@@ -70,9 +70,9 @@ impl InliningRow {
     /// Lets runs land in inlined code, and in front of inlined calls, only where all activations
     /// have frame states. Example: the jump in place of a call corresponds to the call itself,
     /// which the interpreter would make; without a state there, the entry of the callee is the
-    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`). With places of the plan, runs
-    /// land in code of the function itself at its exits alone, where the version inlined into has
-    /// entries for certain (`no_exit_of_random_inlined_code_is_lost_for_want_of_a_value`).
+    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`). With places of the plan,
+    /// runs land in code of the function itself at its exits alone, where the version inlined into
+    /// has entries for certain (`no_exit_of_random_inlined_code_is_lost_for_want_of_a_value`).
     pub(super) fn land_at_states(&mut self, module: &Module, copies: &Copies, plan: &InlinePlan) {
         if self.states.is_empty() {
             return;

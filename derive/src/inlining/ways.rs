@@ -179,8 +179,8 @@ impl<'t> InliningWays<'t> {
         behind.iter().copied().filter(is_event).collect()
     }
 
-    /// The reachable points at which runs may leave a version. The checker has proved that points of
-    /// `dead` are unreachable.
+    /// The reachable points at which runs may leave a version. The checker has proved that points
+    /// of `dead` are unreachable.
     fn reachable(&self, version: Version, dead: &BTreeSet<Point>) -> Vec<Point> {
         let tree = self.graph.tree();
         let (f, departures) = (tree.function(version), tree.departures(version));

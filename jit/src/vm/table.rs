@@ -177,8 +177,8 @@ impl CodeTable {
         self.codes.at(pc).map(|kept| &kept.code)
     }
 
-    /// The function that the call in front of an address calls. `None` if no code contains the call,
-    /// or if the call is indirect. Logarithmic.
+    /// The function that the call in front of an address calls. `None` if no code contains the
+    /// call, or if the call is indirect. Logarithmic.
     pub(super) fn callee_before(&self, returns_to: usize) -> Option<Func> {
         if let Some((known, func)) = self.last_callee.get()
             && known == returns_to
