@@ -134,8 +134,8 @@ pub(crate) fn derive_waiting(
 ) -> Result<SecuredStates, StatePointError> {
     points.check(base)?;
     let deriver = StateDeriver { module, base, points, waits, recipe };
-    let mut made = deriver.derive(BTreeSet::new(), &[], observer);
     let is_searching = recipe.retry.rewrites > 0;
+    let mut made = deriver.first(is_searching, observer);
     for _ in 0..ROUNDS {
         let kept: BTreeSet<Value> =
             deriver.lacking(&made).union(&made.retried.kept).copied().collect();
@@ -174,14 +174,50 @@ impl StateDeriver<'_> {
         given_up: &[GivenUp],
         observer: &mut dyn Observer,
     ) -> SecuredStates {
-        let Recipe { pipeline, vigilance, .. } = *self.recipe;
         let fuel = Fuel::UNLIMITED.without(given_up.iter().map(GivenUp::numbers));
         let mut fuel = fuel.keeping(kept.clone());
-        let made = derive_within(self.module, self.base, pipeline, vigilance, &mut fuel, observer);
+        let made = self.run(&mut fuel, observer);
+        self.secured(made, &fuel, kept, observer)
+    }
+
+    /// Makes the entries of a version that passes have made with this fuel.
+    fn secured(
+        &self,
+        made: Derived,
+        fuel: &Fuel,
+        kept: BTreeSet<Value>,
+        observer: &mut dyn Observer,
+    ) -> SecuredStates {
         let made = self.secure(self.base, made, observer);
         let (announced, refused) = (fuel.planned(), fuel.refused());
         let retried = Retried { kept, announced, refused, ..Retried::default() };
         Secured { retried, ..made }
+    }
+
+    /// Runs the passes.
+    fn run(&self, fuel: &mut Fuel, observer: &mut dyn Observer) -> Derived {
+        let Recipe { pipeline, vigilance, .. } = *self.recipe;
+        derive_within(self.module, self.base, pipeline, vigilance, fuel, observer)
+    }
+
+    /// Makes the version that keeps the values which the states of reachable exits and of `waits`
+    /// alone name. Passes remove these, since nothing else reads them, and the mapping would only
+    /// tell that their exits are lost. Unless `is_searching`, the version keeps no values.
+    fn first(&self, is_searching: bool, observer: &mut dyn Observer) -> SecuredStates {
+        let mut fuel = Fuel::UNLIMITED.clone();
+        let made = self.run(&mut fuel, observer);
+        let exits = reached(&made.function, self.points.exits);
+        let named = exits.iter().chain(self.waits).flat_map(|point| self.named(*point));
+        let kept = self.leaves(&made.function, named);
+        match kept.is_empty() || !is_searching {
+            true => self.secured(made, &fuel, BTreeSet::new(), observer),
+            false => self.derive(kept, &[], observer),
+        }
+    }
+
+    /// The values that the state of a point names.
+    fn named(&self, point: Point) -> impl Iterator<Item = Value> + '_ {
+        self.points.states.get(point).into_iter().flat_map(FrameState::all_values)
     }
 
     /// Gives up rewrites that lose points. Returns `made` if this does not lose fewer points.
@@ -208,17 +244,20 @@ impl StateDeriver<'_> {
         made.or_without(retried, |given_up| self.derive(kept, given_up, observer), missing)
     }
 
-    /// The base's values that lost exits lack because neither the version nor compensation code has
-    /// them. They are the leaves of two sets: values that the states of the exits name, and values
-    /// that synthesis reports as missing.
+    /// The values of the base that lost exits lack: of the values that their states name, and of
+    /// the values that synthesis reports as missing.
     fn lacking(&self, made: &SecuredStates) -> BTreeSet<Value> {
-        let named =
-            |point| self.points.states.get(point).into_iter().flat_map(FrameState::all_values);
         let exits = made.down().missing.obstacles();
-        let of_exits = exits.flat_map(|exit| exit.why.value.into_iter().chain(named(exit.point)));
-        let of_waits = self.waits.iter().flat_map(|point| named(*point));
-        let version = &made.derived.function;
-        let mut work: Vec<Value> = of_exits.chain(of_waits).collect();
+        let of_exits =
+            exits.flat_map(|exit| exit.why.value.into_iter().chain(self.named(exit.point)));
+        let of_waits = self.waits.iter().flat_map(|point| self.named(*point));
+        self.leaves(&made.derived.function, of_exits.chain(of_waits))
+    }
+
+    /// The values of the base that a version and compensation code lack of `wanted`: where an entry
+    /// can rebuild a value from others, these instead.
+    fn leaves(&self, version: &Function, wanted: impl Iterator<Item = Value>) -> BTreeSet<Value> {
+        let mut work: Vec<Value> = wanted.collect();
         let (mut seen, mut leaves) = (BTreeSet::new(), BTreeSet::new());
         while let Some(value) = work.pop() {
             if !self.base.has_value(value) || version.has_value(value) || !seen.insert(value) {
