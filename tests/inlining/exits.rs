@@ -15,6 +15,7 @@ use jit::{
 };
 use osier::driver::{NoObserver, StatePointError};
 use osier::inlining::{CalleeLandings, InlinePlan, Inlined, NotInlined, StatePlaces, inline};
+use osier::speculate::Assumption;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use verify::generate::{Weights, generate};
@@ -111,6 +112,28 @@ impl Bases {
     }
 }
 
+impl Bases {
+    /// The exits of the copy that runs of it reach, and that the optimized version still has in a
+    /// reachable block, without being among its exits.
+    fn vanished(&self, made: &Inlined) -> usize {
+        let [copy, optimized] = [made.copy, made.optimized].map(|of| made.tree.function(of));
+        let is_exit = |inst: &Inst| {
+            let of = made.copies.origin(*inst);
+            let of = of.map(|(id, of)| (made.copies.instances()[id].func, Point::before(of)));
+            of.is_some_and(|(func, at)| self.places[&func].exits.contains(&at))
+        };
+        let decided = Decided::new(optimized);
+        // A terminator whose block stays has no other in its place.
+        let stays = |inst: &Inst| {
+            let block = copy.inst_block(*inst);
+            optimized.has_block(block) && decided.cfg().is_reachable(block)
+        };
+        let gone = |inst: &Inst| !made.exits.contains(&Point::before(*inst));
+        let ends = |inst: &Inst| copy.inst(*inst).opcode == Opcode::Trap;
+        copy.all_insts().filter(is_exit).filter(ends).filter(stays).filter(gone).count()
+    }
+}
+
 /// A state whose slots are these values.
 fn state(values: &[Value]) -> FrameState {
     let local = |(slot, value): (u32, &Value)| Local {
@@ -171,23 +194,91 @@ fn a_run_leaves_inlined_code_with_the_values_that_were_kept() {
     assert_eq!(runs, returned);
 }
 
+/// The error of places in which one function has other exits.
+fn refused(bases: &Bases, func: Func, exit: Point) -> StatePointError {
+    let mut places = bases.places.clone();
+    places.get_mut(&func).expect("it has some").exits.insert(exit);
+    match bases.inlined(&bases.plan().at_places(places)) {
+        Err(NotInlined::Places { func: named, error }) if named == func => error,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn exits_that_do_not_fit_are_named() {
     let bases = Bases::counted();
+    let leaf = bases.module.func_named("leaf").expect("it has it");
+    let [of_main, of_leaf] =
+        [bases.main, leaf].map(|func| bases.module.body(func).expect("a body"));
+    let at = |f: &Function, opcode| {
+        let is_it = |inst: &Inst| f.inst(*inst).opcode == opcode;
+        Point::before(f.all_insts().find(is_it).expect("it has one"))
+    };
     let nowhere = Point::before(Inst::from_u32(4000));
-    let mut places = bases.places.clone();
-    places.get_mut(&bases.main).expect("it has some").exits.insert(nowhere);
-    let refused = bases.inlined(&bases.plan().at_places(places)).expect_err("no such point");
-    let error = StatePointError::NoSuchPoint(nowhere);
-    assert_eq!(refused, NotInlined::Places { func: bases.main, error });
+    for func in [bases.main, leaf] {
+        assert_eq!(refused(&bases, func, nowhere), StatePointError::NoSuchPoint(nowhere));
+    }
+    let movable = at(of_leaf, Opcode::Mul);
+    assert_eq!(refused(&bases, leaf, movable), StatePointError::Movable(movable));
+    // Inlining replaces both: an exit in front of them would vanish.
+    let (call, end) = (at(of_main, Opcode::Call), at(of_leaf, Opcode::Return));
+    assert_eq!(refused(&bases, bases.main, call), StatePointError::Inlined(call));
+    assert_eq!(refused(&bases, leaf, end), StatePointError::Inlined(end));
+    let mut states = bases.states.clone();
+    states.remove(&leaf);
+    let plan = bases.plan().at_places(bases.places.clone());
+    let error = bases.inlined(&plan.clone().with_states(states.clone())).expect_err("no states");
+    assert_eq!(error, NotInlined::Places { func: leaf, error: StatePointError::NoStates });
+    let mut wrong = FrameStates::new();
+    wrong.set(at(of_leaf, Opcode::Trap), state(&[Value::from_u32(900)]));
+    states.insert(leaf, Arc::new(wrong));
+    let error = bases.inlined(&plan.with_states(states)).expect_err("no such value");
+    assert!(matches!(error, NotInlined::States { func, .. } if func == leaf), "{error:?}");
 }
 
 #[test]
 fn calls_of_kept_functions_stay() {
     let bases = Bases::counted();
-    let kept = bases.places.keys().copied().collect();
-    let refused = bases.inlined(&bases.plan().keeping(kept)).expect_err("no call is left");
-    assert_eq!(refused, NotInlined::NoCall);
+    let leaf = bases.module.func_named("leaf").expect("it has it");
+    let plan = bases.plan().keeping(BTreeSet::from([leaf]));
+    assert_eq!(bases.inlined(&plan).expect_err("no call is left"), NotInlined::NoCall);
+    let two = Arc::new(parsed(&format!(
+        "{COUNTED}\nfunc @both(%a: i32) -> i32 {{\nentry:\n  %x = call @leaf(%a, %a)\n  \
+         %y = call @one(%x)\n  return %y\n}}\nfunc @one(%a: i32) -> i32 {{\nentry:\n  \
+         return %a\n}}"
+    )));
+    let main = two.func_named("both").expect("it has it");
+    let bases = Bases { module: two, main, states: BTreeMap::new(), places: BTreeMap::new() };
+    // The landings need not know of it.
+    let landings = CalleeLandings::new(&bases.module, &bases.plan());
+    let plan = bases.plan().keeping(BTreeSet::from([leaf]));
+    let made = inline(&bases.module, main, &plan, &landings, &mut NoObserver).expect("one is");
+    let funcs: Vec<Func> = made.copies.instances().iter().map(|one| one.func).collect();
+    assert_eq!(funcs, [main, bases.module.func_named("one").expect("it has it")]);
+}
+
+#[test]
+fn assumptions_keep_their_exits_beside_places() {
+    let bases = Bases::counted();
+    let leaf = bases.module.func_named("leaf").expect("it has it");
+    let f = bases.module.body(leaf).expect("a body");
+    let trap = bases.places[&leaf].exits.first().expect("an exit").inst();
+    let big = f.inst(f.terminator(f.value_block(f.inst(trap_branch(f, trap)).args[0]))).args[0];
+    let at = Point::before(f.terminator(f.value_block(big)));
+    let assume = BTreeMap::from([(leaf, vec![Assumption::is(at, big, 0)])]);
+    let mut states = bases.states.clone();
+    let mut of_leaf = FrameStates::clone(&states[&leaf]);
+    of_leaf.set(at, state(&[f.block_params(f.blocks().nth(1).expect("a loop"))[0]]));
+    states.insert(leaf, Arc::new(of_leaf));
+    let plan = bases.plan().with_states(states).at_places(bases.places.clone());
+    let made = bases.inlined(&plan.assuming(assume)).expect("the call is inlined");
+    assert_eq!((made.assumptions.exits.len(), &made.assumptions.dropped[..]), (1, &[][..]));
+}
+
+/// The branch that leads to a block with one predecessor.
+fn trap_branch(f: &Function, trap: Inst) -> Inst {
+    let edge = f.predecessors(f.inst_block(trap)).iter().next().expect("a branch");
+    edge.inst
 }
 
 /// Exits in front of every third effect or branch, and states that name everything.
@@ -210,6 +301,7 @@ fn no_exit_of_random_inlined_code_is_lost_for_want_of_a_value() {
         before += bases.lost(&plain);
         let lost: Vec<&Point> = made.exits.iter().filter(|at| !made.down.has_entry(**at)).collect();
         assert_eq!(lost, [] as [&Point; 0], "seed {seed}");
+        assert_eq!(bases.vanished(&made), 0, "seed {seed}");
         for at in &made.exits {
             let entry = made.down.entry(*at).expect("it has one");
             exits += 1;
@@ -237,7 +329,10 @@ fn everywhere(base: &Function) -> (FrameStates, BTreeSet<Point>) {
     for inst in cfg.rpo().iter().flat_map(|block| base.block_insts(*block)) {
         if !base.inst(inst).opcode.is_effect_free() {
             note(inst);
-            anchors.push(Point::before(inst));
+            // Inlining replaces calls and returns.
+            if !matches!(base.inst(inst).opcode, Opcode::Call | Opcode::Return) {
+                anchors.push(Point::before(inst));
+            }
         }
         if let (Opcode::Call, Some(next)) = (base.inst(inst).opcode, base.next_inst(inst)) {
             note(next);

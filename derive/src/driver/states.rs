@@ -64,6 +64,11 @@ pub enum StatePointError {
     NoSuchPoint(Point),
     /// The instruction behind an exit is no effect and no terminator.
     Movable(Point),
+    /// The instruction behind an exit of inlined code is a call that is inlined, or a return of the
+    /// callee: the version has a jump instead.
+    Inlined(Point),
+    /// The function has places, and no states.
+    NoStates,
 }
 
 impl std::fmt::Display for StatePointError {
@@ -76,6 +81,10 @@ impl std::fmt::Display for StatePointError {
             StatePointError::Movable(point) => {
                 write!(f, "an exit is in front of {}, which passes move", point.inst())
             }
+            StatePointError::Inlined(point) => {
+                write!(f, "an exit is in front of {}, which inlining replaces", point.inst())
+            }
+            StatePointError::NoStates => f.write_str("the function has places, and no states"),
         }
     }
 }
@@ -83,8 +92,8 @@ impl std::fmt::Display for StatePointError {
 impl std::error::Error for StatePointError {}
 
 impl StatePoints<'_> {
-    /// Checks that the points are points of the base.
-    fn check(&self, base: &Function) -> Result<(), StatePointError> {
+    /// Checks that the points are points of the base. Cost: linear in the points and states.
+    pub(crate) fn check(&self, base: &Function) -> Result<(), StatePointError> {
         self.states.check(base).map_err(StatePointError::State)?;
         let mut points = self.entrances.iter().chain(self.exits);
         if let Some(point) = points.find(|point| !base.has_inst(point.inst())) {
@@ -95,17 +104,18 @@ impl StatePoints<'_> {
     }
 }
 
-/// Derives a version of `base` and makes its entries at `points`. If an exit lacks values that the
-/// version does not have, such as a block parameter that the state alone names, the driver derives
-/// the version again and keeps these values. If exits or entrances still lack entries, the driver
+/// Derives a version of `base` and makes its entries at `points`. Values that the states of
+/// reachable exits alone name, such as a block parameter, are kept from the start. If an exit lacks
+/// other values that the version does not have, the driver derives the version again and keeps
+/// these, too. If exits or entrances still lack entries, the driver
 /// gives up rewrites like [`super::derive_proved`], within the bounds of the recipe:
 /// [`super::Retry::BRIEF`] suits a program that waits. With [`super::Retry::OFF`], the driver
 /// neither keeps values nor gives up rewrites. It never gives up rewrites for a point without an
 /// entry from the base to itself. The result loses no more points than the version of the whole
 /// pipeline. The level is the last level of the recipe, or [`Level::Avail`].
 ///
-/// Cost: the pipeline, one certificate, and a verdict for each point; the same again for each of a
-/// few rounds and for each probe.
+/// Cost: the pipeline, once more where states alone name values, one certificate, and a verdict for
+/// each point; the same again for each of a few rounds and for each probe.
 ///
 /// # Errors
 /// The first mistake in the points.
@@ -136,6 +146,13 @@ pub(crate) fn derive_waiting(
     let deriver = StateDeriver { module, base, points, waits, recipe };
     let is_searching = recipe.retry.rewrites > 0;
     let mut made = deriver.first(is_searching, observer);
+    if missing(&made.proved) > 0 && !made.retried.kept.is_empty() {
+        // What keeping values loses, the version without them may have.
+        let plain = deriver.derive(BTreeSet::new(), &[], observer);
+        if missing(&plain.proved) < missing(&made.proved) {
+            made = plain;
+        }
+    }
     for _ in 0..ROUNDS {
         let kept: BTreeSet<Value> =
             deriver.lacking(&made).union(&made.retried.kept).copied().collect();

@@ -2,7 +2,7 @@
 //! version and out of the version.
 
 use super::assumed::{CopiedAssumptions, InlinedAssumptions, InlinedExit, PlacedAssumption};
-use super::exits::{copied_states, reached};
+use super::exits::{copied_states, has_places, reached};
 use super::row::InliningRow;
 use super::ways::{InliningWays, ProvedWays};
 use super::{CalleeLandings, InlinePlan, Inlined, InlinedRetry, LeftOut};
@@ -14,7 +14,7 @@ use crate::speculate::{
 };
 use check::{Checked, Copies};
 use ir::edit::Fuel;
-use ir::{Inst, Module, Point};
+use ir::{Inst, Module, Opcode, Point};
 use osr::{Level, Version, VersionTree};
 use passes::Pipeline;
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ impl LastPasses<'_> {
     ) -> (Derived, u64) {
         let LastPasses { passes, left_out, .. } = self;
         let vigilance = Vigilance::On;
-        if plan.places.is_empty() {
+        if !has_places(copies, plan) {
             let mut fuel = Fuel::UNLIMITED.without(left_out.behind.iter().cloned());
             let made = derive_within(module, row.copy(), passes, vigilance, &mut fuel, observer);
             return (made, fuel.refused());
@@ -51,7 +51,7 @@ impl LastPasses<'_> {
         let points = StatePoints { states: &states, entrances: &BTreeSet::new(), exits: &exits };
         let recipe = Recipe { retry: plan.retry, ..Recipe::new(passes, &[Level::Avail]) };
         let made = derive_with_states(module, row.copy(), points, &recipe, observer);
-        let made = made.expect("the states are those of the bases");
+        let made = made.expect("the states and places fit, as was checked");
         (made.derived, made.retried.refused)
     }
 }
@@ -95,8 +95,11 @@ impl InliningAttempt {
             (assuming, insts, tree.add(assuming, last, to_last).expect(own))
         };
         let reached = reached(tree.function(optimized), copies, plan);
-        if !plan.places.is_empty() {
-            tree.leave_at(optimized, reached.clone());
+        if has_places(copies, plan) {
+            let f = tree.function(optimized);
+            let assumes = f.all_insts().filter(|inst| f.inst(*inst).opcode == Opcode::Assume);
+            let leaves = assumes.map(Point::before).chain(reached.iter().copied()).collect();
+            tree.leave_at(optimized, leaves);
         }
         let (exits, settled) = sort(&tree, row.copy, optimized, made, &insts);
         let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);

@@ -7,17 +7,58 @@
 //! the base of an embedder ([`crate::driver::derive_with_states`]), whose states name the values
 //! of all frames.
 
-use super::InlinePlan;
 use super::row::InliningRow;
-use crate::driver::kept_sources;
+use super::{InlinePlan, NotInlined, StatePlaces};
+use crate::driver::{StatePointError, StatePoints, kept_sources};
 use check::Copies;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
-use ir::{FrameState, FrameStates, Function, Inst, Local, LocalContent, Module, Point, Value};
+use ir::{
+    FrameState, FrameStates, Func, Function, Inst, Local, LocalContent, Module, Opcode, Point,
+    Value,
+};
 use osr::VersionTree;
 use std::collections::BTreeSet;
 use transition::copy::InstanceId;
+
+/// Whether a function of a copy has places.
+pub(super) fn has_places(copies: &Copies, plan: &InlinePlan) -> bool {
+    copies.instances().iter().any(|one| plan.places.contains_key(&one.func))
+}
+
+/// Checks that the states and places of a plan fit the functions of a copy. Cost: linear in both.
+pub(super) fn check_places(
+    module: &Module,
+    copies: &Copies,
+    plan: &InlinePlan,
+) -> Result<(), NotInlined> {
+    let funcs: BTreeSet<Func> = copies.instances().iter().map(|one| one.func).collect();
+    for func in funcs {
+        let base = module.body(func).expect("code of the function is inlined, or inlined into");
+        let states = plan.states.get(&func);
+        if let Some(error) = states.and_then(|states| states.check(base).err()) {
+            return Err(NotInlined::States { func, error });
+        }
+        let Some(StatePlaces { entrances, exits }) = plan.places.get(&func) else { continue };
+        let refused = |error| NotInlined::Places { func, error };
+        let states = states.ok_or(refused(StatePointError::NoStates))?;
+        StatePoints { states, entrances, exits }.check(base).map_err(refused)?;
+        let inlined = |at: &Point| {
+            let is_return = base.inst(at.inst()).opcode == Opcode::Return;
+            copies.instances().iter().any(|one| {
+                let is_call = one.caller.is_some_and(|(caller, call)| {
+                    call == at.inst() && copies.instances()[caller].func == func
+                });
+                is_call || is_return && one.func == func && one.caller.is_some()
+            })
+        };
+        if let Some(at) = exits.iter().find(|at| inlined(at)) {
+            return Err(refused(StatePointError::Inlined(*at)));
+        }
+    }
+    Ok(())
+}
 
 /// The points of the copy at which runs land, with the values that the states of all frames name,
 /// and the exits of the plan among them. In code of the function itself, these are its exits.
@@ -49,7 +90,7 @@ pub(super) fn copied_states(
 
 /// The exits of the plan that runs of a version derived from the copy reach.
 pub(super) fn reached(f: &Function, copies: &Copies, plan: &InlinePlan) -> BTreeSet<Point> {
-    if plan.places.is_empty() {
+    if !has_places(copies, plan) {
         return BTreeSet::new();
     }
     let decided = Decided::new(f);

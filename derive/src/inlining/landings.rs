@@ -53,7 +53,7 @@ impl<'m> CalleeLandings<'m> {
     /// ([`InlinePlan::may_inline`]). Cost: linear in the module. The first question about a
     /// function costs a pair of versions of its size.
     pub fn new(module: &'m Module, plan: &InlinePlan) -> CalleeLandings<'m> {
-        let callers = Callers::new(module).keeping(plan.kept.clone());
+        let callers = Callers::new(module);
         let wanted = module.defined().filter(|(func, _)| plan.may_inline(&callers, *func));
         let live = wanted.map(|(func, _)| {
             (func, CalleeLive { states: plan.states.get(&func).cloned(), ..CalleeLive::default() })

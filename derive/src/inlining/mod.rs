@@ -52,6 +52,7 @@ use assumed::CopiedAssumptions;
 pub use assumed::{InlinedAssumptions, InlinedExit, PlacedAssumption};
 use attempt::{InliningAttempt, LastPasses};
 use check::{Checked, CheckedEntry, Copies, FrameLanding, LivePoints};
+use exits::{check_places, has_places};
 use ir::cfg::Cfg;
 use ir::edit::Fuel;
 use ir::{FrameStateError, Func, Function, Inst, Module, Point};
@@ -80,7 +81,7 @@ pub struct Inlined {
     pub optimized: Version,
     /// The accepted claim of the copy.
     pub copies: Checked<Copies>,
-    /// From the base to the optimized version.
+    /// From the base to the optimized version. With places of the plan, at the entrances alone.
     pub up: Checked<Mapping>,
     /// From the optimized version to frames of bases.
     pub down: Checked<Mapping>,
@@ -88,9 +89,10 @@ pub struct Inlined {
     /// the copy and the optimized one. The forward mapping leaves the version before. No entry
     /// leaves the copy from a point in inlined code, and such points are not missing.
     pub pairs: [Pair<ProvedMapping>; 2],
-    /// The reachable points of the base without an entry, and those of the optimized version.
+    /// The points of [`Inlined::points`] without an entry.
     pub missing: [MissingPoints; 2],
-    /// The reachable points of both.
+    /// The reachable points of the base, and of the optimized version. With places of the plan: the
+    /// entrances, and the exits of the plan and of assumptions.
     pub points: [Vec<Point>; 2],
     /// The points of both that are unreachable, as the checker has proved. They need no entry.
     pub unreachable: [BTreeSet<Point>; 2],
@@ -98,14 +100,15 @@ pub struct Inlined {
     /// both execute, in the same order.
     pub events: BTreeSet<Inst>,
     /// The exits of the plan that runs of the optimized version reach. Those without an entry in
-    /// [`Inlined::down`] are among the missing points.
+    /// [`Inlined::down`] are among the missing points: do not install a version with one.
     pub exits: BTreeSet<Point>,
     /// The assumptions of the plan. Each that the optimized version makes has an entry in
     /// [`Inlined::down`].
     pub assumptions: InlinedAssumptions,
     /// Counts of the verdicts on the entries of the pairs.
     pub checked: CheckCounts,
-    /// The rewrites that the versions lack for the sake of entries.
+    /// The rewrites that the versions lack for the sake of entries. With places of the plan, their
+    /// number alone.
     pub retried: InlinedRetry,
 }
 
@@ -187,8 +190,10 @@ fn inline_without(
     observer: &mut dyn Observer,
 ) -> Result<Inlined, NotInlined> {
     let base = module.body(func).expect("the function has a body").clone();
-    let mut row = InliningRow::new(landings.callers(), func, base, plan, left_out, observer)?;
+    let callers = plan.callers(landings.callers());
+    let mut row = InliningRow::new(&callers, func, base, plan, left_out, observer)?;
     let copies = row.judged(module)?;
+    check_places(module, &copies, plan)?;
     row.land_at_states(module, &copies, plan);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };
@@ -218,7 +223,8 @@ impl InlinePlan {
     /// The versions of a function that [`inline()`] proves mappings between, without any proof and
     /// thus without assumptions: the base, the cleaned version, the copy and the optimized one.
     /// They lack the rewrites that [`inline()`] gave up. `None` if the plan inlines no call of the
-    /// function. Cost: the passes, twice if rewrites are left out.
+    /// function. With places, [`inline()`] makes other versions, which keep values. Cost: the
+    /// passes, twice if rewrites are left out.
     ///
     /// # Panics
     /// As [`inline()`].
@@ -229,7 +235,8 @@ impl InlinePlan {
         left_out: &LeftOut,
         observer: &mut dyn Observer,
     ) -> Option<[Function; 4]> {
-        let plan = InlinePlan { assume: BTreeMap::new(), ..self.clone() };
+        let plan = InlinePlan { assume: BTreeMap::new(), places: BTreeMap::new(), ..self.clone() };
+        let callers = &plan.callers(callers);
         let mut made = |left_out: &LeftOut| {
             let base = callers.module().body(func).expect("the function has a body").clone();
             let row = InliningRow::new(callers, func, base, &plan, left_out, observer).ok()?;

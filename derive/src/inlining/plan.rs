@@ -57,7 +57,8 @@ pub struct StatePlaces {
     /// The points at which runs of the function enter a version, such as loop headers.
     pub entrances: BTreeSet<Point>,
     /// The points at which runs leave for good, such as a trap that an OSR point stands in front
-    /// of. Each instruction is a terminator or an effect.
+    /// of. Each instruction is a terminator or an effect. In a function that is inlined, it is no
+    /// return; nowhere is it a call that is inlined.
     pub exits: BTreeSet<Point>,
 }
 
@@ -91,7 +92,15 @@ impl InlinePlan {
         InlinePlan { states, ..self }
     }
 
-    /// The plan with the places of bases at which runs enter and leave, by function.
+    /// The plan with the places of bases at which runs enter and leave, by function. Each function
+    /// of them has states ([`InlinePlan::with_states`]): one at each exit, and one behind each call
+    /// that may be inlined, where its frame waits. Without the latter, exits of the callee have no
+    /// entry, and stand in [`Inlined::missing`]. [`inline`] refuses places that do not fit
+    /// ([`NotInlined::Places`]).
+    ///
+    /// [`Inlined::missing`]: super::Inlined::missing
+    /// [`inline`]: super::inline
+    /// [`NotInlined::Places`]: super::NotInlined::Places
     pub fn at_places(self, places: BTreeMap<Func, StatePlaces>) -> InlinePlan {
         InlinePlan { places, ..self }
     }
@@ -110,10 +119,11 @@ impl InlinePlan {
         InlinePlan { counts: Some(Arc::new(profile.call_counts(module))), ..self }
     }
 
-    /// Whether a function is small enough for the plan to inline a call of the function. Cost:
-    /// logarithmic.
+    /// Whether a function is small enough for the plan to inline a call of the function, and none
+    /// of those whose calls stay. Cost: logarithmic.
     pub fn may_inline(&self, callers: &Callers<'_>, callee: Func) -> bool {
-        self.policy.may_inline(callers, self.counts.as_deref(), callee)
+        !self.kept.contains(&callee)
+            && self.policy.may_inline(callers, self.counts.as_deref(), callee)
     }
 
     /// Whether a function has a call that the plan may inline, or one that passes may turn into
@@ -124,6 +134,11 @@ impl InlinePlan {
             _ => base.inst(inst).opcode == Opcode::CallIndirect,
         };
         self.assume.contains_key(&func) || base.all_insts().any(may)
+    }
+
+    /// The callers, with the functions of the plan whose calls stay.
+    pub(super) fn callers<'m>(&self, callers: &Callers<'m>) -> Callers<'m> {
+        callers.clone().keeping(self.kept.clone())
     }
 
     /// The pass that inlines in a function.
@@ -201,7 +216,7 @@ impl PassPlan {
             }
             PassPlan::Inlining(plan) => plan,
         };
-        let callers = Callers::new(module).keeping(plan.kept.clone());
+        let callers = Callers::new(module);
         let mut made = InlinedModule { module: module.clone(), sites: ModuleSites::new() };
         for (func, base) in module.defined() {
             let (version, sites) = plan.version(&callers, func, base, vigilance, observer);
@@ -256,6 +271,7 @@ impl InlinePlan {
     /// # Panics
     /// As [`derive()`], and if the function has no body.
     pub fn inlines(&self, callers: &Callers<'_>, func: Func, observer: &mut dyn Observer) -> bool {
+        let callers = &self.callers(callers);
         let module = callers.module();
         let base = module.body(func).expect("the function has a body");
         if !self.may_inline_in(callers, func, base) {
@@ -283,6 +299,7 @@ impl InlinePlan {
         vigilance: Vigilance,
         observer: &mut dyn Observer,
     ) -> (Function, InlinedSites) {
+        let callers = &self.callers(callers);
         let module = callers.module();
         let first = derive(module, base, &self.first, vigilance, observer).function;
         observer.begin(Some(Step::Optimize));

@@ -7,7 +7,7 @@
 //! ids of the result depend on the rewrites left out alone.
 
 use super::row::InliningRow;
-use super::{CalleeLandings, InlinePlan, Inlined, inline_without};
+use super::{CalleeLandings, InlinePlan, Inlined, has_places, inline_without};
 use crate::driver::{GivenUp, Observer, Retried, Step, rewrites_to_omit};
 use ir::{Func, Module};
 use std::ops::Range;
@@ -58,7 +58,7 @@ pub(super) fn improved(
         .each_ref()
         .map(|pair| pair.iter().any(|step| step.missing.lost().next().is_some()));
     // With exits of the plan, the passes have given up rewrites for these already.
-    let is_done = !plan.places.is_empty();
+    let is_done = has_places(&made.copies, plan);
     if plan.retry.rewrites == 0 || assumes || is_done || drops == [false; 2] {
         return made;
     }
@@ -100,7 +100,8 @@ fn found(
     let left_out =
         LeftOut { before: before.iter().map(GivenUp::numbers).collect(), behind: Vec::new() };
     let nobody = &mut crate::driver::NoObserver;
-    let row = InliningRow::new(landings.callers(), func, base.fork(), plan, &left_out, nobody);
+    let callers = plan.callers(landings.callers());
+    let row = InliningRow::new(&callers, func, base.fork(), plan, &left_out, nobody);
     let Ok(row) = row else { return ([before, Vec::new()], probes) };
     let (behind, more) = rewrites_to_omit(module, row.copy(), &plan.last, retry);
     ([before, behind], probes + more)

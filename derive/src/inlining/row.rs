@@ -70,9 +70,10 @@ impl InliningRow {
     /// Lets runs land in inlined code, and in front of inlined calls, only where all activations
     /// have frame states. Example: the jump in place of a call corresponds to the call itself,
     /// which the interpreter would make; without a state there, the entry of the callee is the
-    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`). With places of the plan,
-    /// runs land in code of the function itself at its exits alone, where the version inlined into
-    /// has entries for certain (`no_exit_of_random_inlined_code_is_lost_for_want_of_a_value`).
+    /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`). With places of a plan
+    /// that assumes nothing, runs land in code of the function itself at its exits alone: the passes
+    /// before the inlining were made to keep entries there, and nowhere else
+    /// (`no_exit_of_random_inlined_code_is_lost_for_want_of_a_value`).
     pub(super) fn land_at_states(&mut self, module: &Module, copies: &Copies, plan: &InlinePlan) {
         if self.states.is_empty() {
             return;
@@ -92,8 +93,9 @@ impl InliningRow {
             let place = FramePlace::Before(Point::before(at));
             self.has_state(module, instances[id].func, place)
         };
+        let places = plan.places.get(&self.func).filter(|_| plan.assume.is_empty());
         let may = |inst: &Inst| match copies.origin(*inst) {
-            Some((0, origin)) => match plan.places.get(&self.func) {
+            Some((0, origin)) => match places {
                 Some(places) => places.exits.contains(&Point::before(origin)),
                 None => !is_call(origin) || has_state(0, origin),
             },
@@ -149,6 +151,10 @@ fn cleaned(
     observer: &mut dyn Observer,
 ) -> Result<(Version, Option<Speculative>, u64), NotInlined> {
     let module = callers.module();
+    let places = plan.places.get(&func);
+    if let Some(StatePlaces { entrances, .. }) = places {
+        tree.leave_at(VersionTree::BASE, entrances.clone());
+    }
     let assume = plan.assume.get(&func).filter(|own| !own.is_empty());
     if let Some(assume) = assume {
         let (pins, work) = (plan.pins, plan.work);
@@ -157,8 +163,7 @@ fn cleaned(
         let made = made.map_err(|error| NotInlined::Refused { func, error })?;
         return Ok((made.optimized, Some(made), 0));
     }
-    if let (Some(states), Some(places)) = (plan.states.get(&func), plan.places.get(&func)) {
-        tree.leave_at(VersionTree::BASE, places.entrances.clone());
+    if let (Some(states), Some(places)) = (plan.states.get(&func), places) {
         let StatePlaces { entrances, exits } = places;
         let points = StatePoints { states, entrances, exits };
         let base = tree.function(VersionTree::BASE);

@@ -4,7 +4,7 @@ use super::callee;
 use ir::{Func, Function, Module, Type, reference};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A module, and the functions in it that are called at one place alone.
+/// A module, the functions in it that are called at one place alone, and those whose calls stay.
 #[derive(Clone, Debug)]
 pub struct Callers<'m> {
     module: &'m Module,
@@ -36,7 +36,8 @@ impl<'m> Callers<'m> {
         Callers { module, single: single.collect(), kept: BTreeSet::new() }
     }
 
-    /// The same, with functions whose calls stay: no pass inlines them.
+    /// The same, with functions whose calls stay: no pass inlines them. The set replaces that of
+    /// before.
     pub fn keeping(self, kept: BTreeSet<Func>) -> Callers<'m> {
         Callers { kept, ..self }
     }
