@@ -8,8 +8,8 @@ use super::support::{Pair, SUM, engine, in_a_process_of_its_own, invoke, module,
 use osier::interp::Outcome;
 use osier::ir::{Func, Module};
 use osier::jit::{
-    Action, Condition, Config, Effort, Engine, Onward, OpenPoint, RunError, Tier, Tiering, Version,
-    live_code,
+    Action, Callback, CallbackEnd, Condition, Config, Effort, Embedder, Engine, Onward, OpenPoint,
+    RunError, Tier, Tiering, Version, live_code,
 };
 use osier::transition::VersionKey;
 use std::sync::Arc;
@@ -288,4 +288,62 @@ fn freed_code_is_unmapped_while_the_run_goes_on() {
         assert!(most <= before + 250, "those of other rounds are gone: {most}");
         assert!(code_mappings() <= before + 20, "{} mappings", code_mappings());
     });
+}
+
+/// One function whose code calls `@f` and `@g` in turn. Freed code leaves its addresses to the next.
+const IMPORTS: &str = "
+import func @f \"env\" \"f\" (i64) -> i64
+import func @g \"env\" \"g\" (i64) -> i64
+func @main(%x: i64) -> i64 {
+entry:
+  %y = call @f(%x)
+  return %y
+}
+func @other(%x: i64) -> i64 {
+entry:
+  %y = call @g(%x)
+  return %y
+}
+func @idle() {
+entry:
+  return
+}
+";
+
+/// Answers with the number of the function that is called.
+struct Number;
+
+impl Embedder for Number {
+    fn call(
+        &mut self,
+        _: &mut Callback<'_>,
+        func: Func,
+        _: &[u64],
+        results: &mut [u64],
+    ) -> Result<(), CallbackEnd> {
+        results[0] = func.as_u32().into();
+        Ok(())
+    }
+}
+
+/// A machine remembers the callee of the last call site, by its address.
+#[test]
+fn code_at_the_address_of_freed_code_calls_its_own_functions() {
+    // Too little for all versions, so later code takes the place of freed code.
+    let engine = engine(config(16 << 10));
+    let module = module(IMPORTS);
+    let named = |name: &str| module.func_named(name).expect("the text has it");
+    let mut vm = vm(&engine, &module);
+    for round in 0..400 {
+        let (body, callee) = [("main", "f"), ("other", "g")][round % 2];
+        let body = module.body(named(body)).expect("it has a body");
+        let version = engine.version(&module, named("main"), body, &[]).expect("it compiles");
+        vm.install(&version, Vec::new()).expect("it fits");
+        let ended = vm.run(named("main"), &[0], &mut Number);
+        assert_eq!(ended, Ok(Outcome::Returned(vec![named(callee).as_u32().into()])), "{round}");
+        // The code is freed, and the next takes its place.
+        vm.uninstall(named("main"));
+        drop(version);
+        vm.run(named("idle"), &[], &mut Number).expect("it ends");
+    }
 }

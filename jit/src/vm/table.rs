@@ -38,7 +38,8 @@ pub(super) struct CodeTable {
     /// All code that may be executed, by its addresses.
     codes: RangeTable<KeptCode>,
     /// The callee of the last call that asked, by the address behind the call: a loop asks for one
-    /// again and again. Nothing, once code is freed, whose addresses other code may get.
+    /// again and again. Nothing, once code is freed, whose addresses other code may get
+    /// (`code_at_the_address_of_freed_code_calls_its_own_functions`).
     last_callee: Cell<Option<(usize, Func)>>,
     /// The most words of the buffer that a piece of code has ever needed.
     buffer_words: usize,
