@@ -3,6 +3,7 @@
 //! interpreter, and is made without an assumption that fails too often. With *doubles*, code
 //! computes with doubles once both kinds were seen.
 
+use crate::bench::quartiles;
 use osier::tiers::TableUse;
 use std::io::{self, Write};
 use wicker::Machine;
@@ -73,9 +74,7 @@ pub(crate) fn run() -> Result<(), String> {
         let mut line = format!("{name:10}");
         for phase in 0..PHASES.len() {
             let [least, whole] = [0, 1].map(|part| {
-                let mut all: Vec<f64> = times.iter().map(|run| run[2 * phase + part]).collect();
-                all.sort_by(f64::total_cmp);
-                all[all.len() / 2]
+                quartiles(times.iter().map(|run| run[2 * phase + part]).collect())[1]
             });
             line += &format!(" {least:7.2} ({whole:.2})");
         }
