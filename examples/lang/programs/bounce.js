@@ -1,6 +1,6 @@
 // Bounce: a hundred balls in a box. The result is how often they hit its walls in 50 steps.
 "use strict";
-const rounds = 1000;
+const rounds = 13000;
 function next(random) {
     random.seed = (random.seed * 1309 + 13849) % 65536;
     return random.seed;

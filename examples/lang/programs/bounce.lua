@@ -1,5 +1,5 @@
 -- Bounce: a hundred balls in a box. The result is how often they hit its walls in 50 steps.
-local rounds = 1000
+local rounds = 13000
 local function next(random)
     random.seed = (random.seed * 1309 + 13849) % 65536
     return random.seed

@@ -1,6 +1,6 @@
 // CD: detects collisions of planes in flight. The result is the number of collisions in 200 frames.
 "use strict";
-const rounds = 10;
+const rounds = 8;
 // Trees that are balanced by red and black nodes.
 function tree(compare) { return {root: null, compare}; }
 function put(tree, key, value) {

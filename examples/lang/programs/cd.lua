@@ -1,5 +1,5 @@
 -- CD: detects collisions of planes in flight. The result is the number of collisions in 200 frames.
-local rounds = 10
+local rounds = 8
 local floor = math.floor
 local sqrt = math.sqrt
 local balance, rotateLeft, rotateRight, moved, isInside, motions

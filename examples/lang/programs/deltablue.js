@@ -1,7 +1,7 @@
 // DeltaBlue: an incremental solver of constraints between variables (Freeman-Benson and Maloney).
 // A constraint has a table of methods, as an object of a class would.
 "use strict";
-const rounds = 500;
+const rounds = 1600;
 // Strengths: 0 is required, 6 the weakest.
 function variable(value) {
     return {value, constraints: [], determined: null, mark: 0, strength: 6, stay: true};

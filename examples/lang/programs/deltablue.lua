@@ -1,6 +1,6 @@
 -- DeltaBlue: an incremental solver of constraints between variables (Freeman-Benson and Maloney).
 -- A constraint has a table of methods, as an object of a class would.
-local rounds = 500
+local rounds = 1600
 local floor = math.floor
 local equalExecute, scaleExecute, add, solve, satisfy, propagate, remove
 -- Strengths: 0 is required, 6 the weakest.

@@ -1,6 +1,6 @@
 // Fib: recursion.
 "use strict";
-const rounds = 10;
+const rounds = 80;
 function fib(n) {
     if (n < 2) { return n; }
     return fib(n - 1) + fib(n - 2);

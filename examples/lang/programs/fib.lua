@@ -1,5 +1,5 @@
 -- Fib: recursion.
-local rounds = 10
+local rounds = 80
 local function fib(n)
     if n < 2 then return n end
     return fib(n - 1) + fib(n - 2)

@@ -1,7 +1,7 @@
 // Havlak: finds the loops of a flow graph, and how they nest (Paul Havlak, Nesting of reducible and
 // irreducible loops). The results are the numbers of loops and of blocks.
 "use strict";
-const rounds = 30;
+const rounds = 180;
 // A dictionary whose keys have a field `hash`, and are equal if they are the same object.
 function filled(length, value) {
     const list = [];

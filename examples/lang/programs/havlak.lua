@@ -1,6 +1,6 @@
 -- Havlak: finds the loops of a flow graph, and how they nest (Paul Havlak, Nesting of reducible and
 -- irreducible loops). The results are the numbers of loops and of blocks.
-local rounds = 30
+local rounds = 180
 local grow, structure
 -- A dictionary whose keys have a field `hash`, and are equal if they are the same object.
 local function filled(length, value)

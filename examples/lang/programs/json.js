@@ -1,6 +1,6 @@
 // Json: reads a text of 156 operations into a tree. The result is the number of values in it.
 "use strict";
-const rounds = 60;
+const rounds = 900;
 // Characters by their codes.
 const tab = 9;
 const newline = 10;

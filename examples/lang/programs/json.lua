@@ -1,5 +1,5 @@
 -- Json: reads a text of 156 operations into a tree. The result is the number of values in it.
-local rounds = 60
+local rounds = 900
 local byte, char, sub = string.byte, string.char, string.sub
 local readValue
 -- Characters by their codes.

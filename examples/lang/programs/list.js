@@ -1,6 +1,6 @@
 // List: Takeuchi's function on linked lists, which stand for the numbers of their elements.
 "use strict";
-const rounds = 700;
+const rounds = 18000;
 function list(length) {
     if (length === 0) { return null; }
     return {value: length, next: list(length - 1)};

@@ -1,5 +1,5 @@
 -- List: Takeuchi's function on linked lists, which stand for the numbers of their elements.
-local rounds = 700
+local rounds = 18000
 local length
 local function list(length)
     if length == 0 then return end

@@ -1,7 +1,7 @@
 // Mandelbrot: the set in a square of points. The result joins the bits of all points, eight in a
 // byte, by exclusive or.
 "use strict";
-const rounds = 2;
+const rounds = 16;
 function escapes(cr, ci) {
     let zrzr = 0.0;
     let zi = 0.0;

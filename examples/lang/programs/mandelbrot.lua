@@ -1,6 +1,6 @@
 -- Mandelbrot: the set in a square of points. The result joins the bits of all points, eight in a
 -- byte, by exclusive or.
-local rounds = 2
+local rounds = 16
 -- LuaJIT has a function, and Lua 5.4 an operator.
 local bxor = bit and bit.bxor or load("return function(a, b) return a ~ b end")()
 local function escapes(cr, ci)

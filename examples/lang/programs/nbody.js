@@ -1,7 +1,7 @@
 // NBody: planets, which are objects with fields that hold doubles. The results are the energies
 // before and after 1000 steps, in millionths.
 "use strict";
-const rounds = 300;
+const rounds = 6000;
 function body(x, y, z, vx, vy, vz, mass) {
     return {x, y, z, vx, vy, vz, mass};
 }

@@ -1,6 +1,6 @@
 -- NBody: planets, which are objects with fields that hold doubles. The results are the energies
 -- before and after 1000 steps, in millionths.
-local rounds = 300
+local rounds = 6000
 local floor = math.floor
 local sqrt = math.sqrt
 local function body(x, y, z, vx, vy, vz, mass)

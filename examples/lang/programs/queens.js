@@ -1,6 +1,6 @@
 // Queens: places eight queens on a board, ten times. The result are the columns of the last board.
 "use strict";
-const rounds = 1000;
+const rounds = 13000;
 function filled(length, value) {
     const list = [];
     for (let i = 0; i < length; i++) { list.push(value); }

@@ -1,5 +1,5 @@
 -- Queens: places eight queens on a board, ten times. The result are the columns of the last board.
-local rounds = 1000
+local rounds = 13000
 local function filled(length, value)
     local list = {}
     for i = 0, length - 1 do list[#list + 1] = value end

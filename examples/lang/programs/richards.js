@@ -1,7 +1,7 @@
 // Richards: the scheduler of an operating system (Martin Richards), with records and closures.
 // The result joins the numbers of packets queued and of tasks held.
 "use strict";
-const rounds = 50;
+const rounds = 700;
 function packet(link, ident, kind) {
     return {link, ident, kind, datum: 0, data: [0, 0, 0, 0]};
 }

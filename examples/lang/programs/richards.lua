@@ -1,6 +1,6 @@
 -- Richards: the scheduler of an operating system (Martin Richards), with records and closures.
 -- The result joins the numbers of packets queued and of tasks held.
-local rounds = 50
+local rounds = 700
 local floor = math.floor
 -- LuaJIT has a function, and Lua 5.4 an operator.
 local bxor = bit and bit.bxor or load("return function(a, b) return a ~ b end")()

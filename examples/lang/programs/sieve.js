@@ -1,6 +1,6 @@
 // Sieve: the number of primes below a bound.
 "use strict";
-const rounds = 2500;
+const rounds = 15000;
 function sieve(n) {
     const composite = [];
     for (let i = 0; i < n; i++) { composite[i] = false; }

@@ -1,5 +1,5 @@
 -- Sieve: the number of primes below a bound.
-local rounds = 2500
+local rounds = 15000
 local function sieve(n)
     local composite = {}
     for i = 0, n - 1 do composite[i + 1] = false end

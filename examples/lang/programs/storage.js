@@ -1,6 +1,6 @@
 // Storage: a tree of arrays, seven deep. The result is the number of its arrays.
 "use strict";
-const rounds = 600;
+const rounds = 1200;
 function next(random) {
     random.seed = (random.seed * 1309 + 13849) % 65536;
     return random.seed;

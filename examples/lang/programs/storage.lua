@@ -1,5 +1,5 @@
 -- Storage: a tree of arrays, seven deep. The result is the number of its arrays.
-local rounds = 600
+local rounds = 1200
 local function next(random)
     random.seed = (random.seed * 1309 + 13849) % 65536
     return random.seed

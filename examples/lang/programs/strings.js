@@ -1,6 +1,6 @@
 // Strings: joins short strings, and looks at their bytes.
 "use strict";
-const rounds = 60;
+const rounds = 115;
 function digits(n) {
     let text = "";
     for (let i = 0; i < n; i++) { text = text + String.fromCharCode(48 + i % 10); }

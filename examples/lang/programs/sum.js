@@ -1,6 +1,6 @@
 // Sum: a loop that calls a function.
 "use strict";
-const rounds = 20;
+const rounds = 200;
 function add(a, b) { return a + b; }
 function sums(n) {
     let s = 0;

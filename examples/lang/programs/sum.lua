@@ -1,5 +1,5 @@
 -- Sum: a loop that calls a function.
-local rounds = 20
+local rounds = 200
 local function add(a, b) return a + b end
 local function sums(n)
     local s = 0

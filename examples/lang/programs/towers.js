@@ -1,7 +1,7 @@
 // Towers: the towers of Hanoi with 13 disks, which are linked lists. The result is the number of
 // moves.
 "use strict";
-const rounds = 400;
+const rounds = 2700;
 function put(towers, disk, pile) {
     const top = towers.piles[pile];
     if (top !== null && disk.size >= top.size) { throw new Error("a disk is on a smaller disk"); }

@@ -72,8 +72,12 @@ pub(crate) fn run(directory: &Path) -> Result<(), String> {
 /// The own ways, the native way first, and the others that are installed. Names those that are not.
 fn ways() -> Result<Vec<Way>, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let own_way = |label, option| {
-        Way { label, command: own.clone(), option, extension: "wk", is_slow_to_start: false }
+    let own_way = |label, option| Way {
+        label,
+        command: own.clone(),
+        option,
+        extension: "wk",
+        is_slow_to_start: false,
     };
     let mut ways = vec![own_way("native", Some("--jit")), own_way("interpreter", None)];
     for (label, extension, is_slow_to_start) in OTHERS {

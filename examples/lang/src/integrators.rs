@@ -99,7 +99,9 @@ pub(crate) fn run(steps: u64) -> Result<(), String> {
                 counts[index] = Some(calls.counts);
             }
         }
-        let of = |way: usize, call: usize| quartiles(times[way].iter().map(|run| run[call]).collect())[1];
+        let of = |way: usize, call: usize| {
+            quartiles(times[way].iter().map(|run| run[call]).collect())[1]
+        };
         for (index, way) in WAYS.iter().enumerate() {
             let mut line = format!("{name:12} {:9}", way.label);
             (0..FUNCTIONS.len()).for_each(|call| _ = write!(line, " {:7.2}", of(index, call)));

@@ -73,9 +73,8 @@ pub(crate) fn run() -> Result<(), String> {
     for ((name, _), (times, counts)) in ways.iter().zip(times.iter().zip(&counts)) {
         let mut line = format!("{name:10}");
         for phase in 0..PHASES.len() {
-            let [least, whole] = [0, 1].map(|part| {
-                quartiles(times.iter().map(|run| run[2 * phase + part]).collect())[1]
-            });
+            let [least, whole] = [0, 1]
+                .map(|part| quartiles(times.iter().map(|run| run[2 * phase + part]).collect())[1]);
             line += &format!(" {least:7.2} ({whole:.2})");
         }
         let counts: &Option<Counts> = counts;

@@ -547,6 +547,9 @@ impl<'a> Lower<'a> {
                 self.access(op);
             }
             Op::Builtin(which, d, from, count) => self.builtin(which, d, from, count),
+            Op::NewCell(..) | Op::Closure(..) | Op::NewObject(..) | Op::NewArray(..) => {
+                self.allocation(op);
+            }
             _ if needs_profile(op) => self.numbers(op),
             other => self.variables(other),
         }

@@ -9,6 +9,7 @@
 //! A base cannot be replaced, so a function of the language has several functions of the IR, a
 //! *generation* each. The code of an earlier generation then calls the next generation.
 
+mod allocate;
 mod branches;
 mod calls;
 mod compile;

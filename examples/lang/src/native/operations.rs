@@ -325,8 +325,9 @@ impl Lower<'_> {
         }
         // Values other than numbers and strings are equal if their words are.
         let by_word = |rep: Rep| rep.tag().is_some_and(|tag| tag != tag::STRING);
-        let is_by_word = by_word(self.rep(a)) || by_word(self.rep(b));
-        if kind == Compare::Eq && is_by_word {
+        let is_known = by_word(self.rep(a)) || by_word(self.rep(b));
+        if kind == Compare::Eq && (is_known || self.is_by_word(a, of_a) || self.is_by_word(b, of_b))
+        {
             let words = [self.word(a), self.word(b)];
             return self.e.op(Opcode::Eq, Type::I64, &words);
         }
@@ -335,6 +336,25 @@ impl Lower<'_> {
         let result = self.helper(Helper::Compare, &operands, &[]);
         let (word, yes) = (self.e.bits(result), self.e.word(TRUE));
         self.e.op(Opcode::Eq, Type::I64, &[word, yes])
+    }
+
+    /// Guards that a register holds neither a number nor a string, if none was seen. Returns whether
+    /// it does.
+    fn is_by_word(&mut self, register: Reg, seen: u16) -> bool {
+        let tags = seen & !kind::OVERFLOW;
+        if tags == 0 || tags & (kind::NUMBER | kind::STRING) != 0 {
+            return false;
+        }
+        if tags.is_power_of_two() {
+            self.address(register, u64::from(tags.trailing_zeros()) + tag::INT - 1);
+            return true;
+        }
+        let (word, first) = (self.word(register), self.e.word(reference(tag::OBJECT, 0)));
+        let is_string = self.e.has_tag(word, tag::STRING);
+        let is_number = self.e.op(Opcode::Ult, Type::I64, &[word, first]);
+        let fails = self.e.op(Opcode::Or, Type::I32, &[is_string, is_number]);
+        self.guard_not(fails);
+        true
     }
 
     /// Fields and elements.
