@@ -239,17 +239,42 @@ impl Machine {
         frame: Frame,
         registers: impl IntoIterator<Item = (usize, Word)>,
     ) -> Result<Word, Failed> {
-        let floor = self.frames.len();
-        let base = self.frames.last().map_or(0, |below| below.base + WINDOW);
-        self.push(Frame { base, ..frame });
-        for (register, word) in registers {
-            self.stack[base + register] = word;
-        }
+        let floor = self.floor();
+        self.wait(frame, registers);
         self.execute(host, floor)
     }
 
+    /// The number of activations so far.
+    pub(crate) fn floor(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Begins an activation, or lets it continue, with these registers.
+    pub(crate) fn wait(
+        &mut self,
+        frame: Frame,
+        registers: impl IntoIterator<Item = (usize, Word)>,
+    ) {
+        let base = self.frames.last().map_or(0, |below| below.base + WINDOW);
+        self.push(Frame { base, ..frame });
+        let params = &mut self.profile[frame.proto as usize].params;
+        for (register, word) in registers {
+            self.stack[base + register] = word;
+            // A guard of an argument has failed, or a call begins.
+            if frame.pc == 0
+                && let Some(seen) = params.get_mut(register)
+            {
+                *seen |= kind_of(word);
+            }
+        }
+    }
+
     /// Runs the innermost activations until `floor` are left. Returns the result of the last.
-    fn execute(&mut self, host: &mut Host<'_, '_>, floor: usize) -> Result<Word, Failed> {
+    pub(crate) fn execute(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        floor: usize,
+    ) -> Result<Word, Failed> {
         loop {
             let (frame, left) = match self.native.is_some() {
                 true => self.steps::<true>(host),

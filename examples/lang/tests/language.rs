@@ -154,7 +154,7 @@ fn wrong_texts_are_refused_with_their_place() {
 /// runs this, it has more places.
 #[test]
 fn cut_and_damaged_texts_end_with_an_error_or_run() {
-    let step = if cfg!(debug_assertions) { 17 } else { 3 };
+    let step = if cfg!(debug_assertions) { 71 } else { 13 };
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
     for entry in fs::read_dir(directory).expect("it is there") {
         let path = entry.expect("it is listed").path();

@@ -74,7 +74,7 @@ impl Lower<'_> {
     /// Calls a function of the runtime with references, and words that it finds in memory. It may
     /// throw at this instruction, and collect.
     pub(super) fn helper(&mut self, helper: Helper, given: &[Value], words: &[Value]) -> Value {
-        if self.within.is_some() {
+        if self.within.is_some() && self.input.is_complete {
             self.needs_runtime = true;
             return self.e.fixed(NIL);
         }
@@ -112,6 +112,11 @@ impl Lower<'_> {
 
     /// Continues at the handler, or throws to the caller. The exception is in memory.
     pub(super) fn throw_on(&mut self) {
+        if let Some(call) = self.within {
+            let throws = *call.throws.get_or_init(|| self.e.b.reserve_block());
+            self.e.b.jump(throws, &[]);
+            return;
+        }
         let Some(handler) = self.proto.handler(self.pc).copied() else {
             let thrown = self.e.fixed(THROWN);
             self.e.b.ret(&[thrown]);

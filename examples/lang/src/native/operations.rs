@@ -575,6 +575,18 @@ impl Lower<'_> {
                 let nil = self.e.fixed(NIL);
                 self.set_reference(d, nil, Known::Tag(tag::SPECIAL));
             }
+            (Builtin::Pop, Some(tag::ARRAY)) => {
+                let (array, one) = (self.address(from, tag::ARRAY), self.e.int(1));
+                let length = self.e.load(Type::I32, array, 0);
+                // The interpreter returns `nil` of an empty array.
+                let is_empty = self.e.op(Opcode::Eqz, Type::I32, &[length]);
+                self.guard_not(is_empty);
+                let last = self.e.op(Opcode::Sub, Type::I32, &[length, one]);
+                self.e.store(array, 0, last);
+                let element = self.element(array, last);
+                let word = self.e.load(Type::I64, element, 0);
+                self.set_word(d, word, Known::Nothing);
+            }
             _ => return false,
         }
         true
