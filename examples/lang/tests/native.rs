@@ -242,9 +242,9 @@ fn effects_of_inlined_functions_happen_once() {
 fn arguments_of_native_calls_are_observed_where_their_guards_fail() {
     let text = "
         func less(a, b) { if a < b { return 1; } return 0; }
-        func loop(x, n) { var s = 0; for i in 0..n { s = s + less(i, x); } return s; }
-        for i in 0..600 { loop(i, 9); }
-        print(loop(0.5, 100000));";
+        func loop(a, n) { var s = 0; for i in 0..n { s = s + less(i, a[0]); } return s; }
+        for i in 0..600 { loop([i], 9); }
+        print(loop([0.5], 100000));";
     let (output, counts) =
         with(text, Tuning { callees: CallUse::Direct, turns: 50, ..Tuning::default() });
     assert_eq!(output, b"1\n");
