@@ -8,7 +8,7 @@ use std::time::Instant;
 use wicker::Machine;
 use wicker::native::{Counts, Tuning};
 
-/// Rounds; in each, every way runs a program once.
+/// Rounds; in each, every way but the interpreter runs a program once.
 const ROUNDS: usize = 5;
 
 /// A way to run a program.
@@ -18,6 +18,8 @@ struct Way {
     option: Option<&'static str>,
     /// Of the file with the program.
     extension: &'static str,
+    /// Whether the first round alone runs it.
+    is_slow: bool,
     /// Whether the time of an empty program is subtracted.
     is_slow_to_start: bool,
 }
@@ -43,21 +45,8 @@ pub(crate) fn run(directory: &Path) -> Result<(), String> {
     print(format!("milliseconds, quartiles of {ROUNDS} rounds; as a multiple of the native time"))?;
     for file in &files {
         print(file.file_stem().unwrap_or_default().to_string_lossy().into_owned())?;
-        let present: Vec<usize> =
-            (0..ways.len()).filter(|way| ways[*way].program(file).exists()).collect();
-        let rounds = (0..ROUNDS).map(|_| {
-            present.iter().map(|way| ways[*way].milliseconds(file)).collect::<Result<_, _>>()
-        });
-        let rounds: Vec<Vec<f64>> = rounds.collect::<Result<_, String>>()?;
-        for (column, way) in present.into_iter().enumerate() {
-            let [low, time, high] = quartiles(rounds.iter().map(|round| round[column]).collect());
-            let ratios = rounds.iter().map(|round| round[column] / round[0]).collect();
-            let [least, ratio, most] = quartiles(ratios);
-            logarithms[way].push(ratio.ln());
-            let label = ways[way].label;
-            print(format!(
-                "  {label:11} {time:7.0} ({low:.0} to {high:.0}) {ratio:9.3} ({least:.3} to {most:.3})"
-            ))?;
+        for (all, measured) in logarithms.iter_mut().zip(compare(&ways, file)?) {
+            all.extend(measured.map(f64::ln));
         }
         show_counts(file)?;
     }
@@ -69,21 +58,49 @@ pub(crate) fn run(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Runs a program in all ways, in turns. Returns the median ratio of each to the native time; `None`
+/// where the program is not there in that language.
+fn compare(ways: &[Way], file: &Path) -> Result<Vec<Option<f64>>, String> {
+    let mut measured = vec![(Vec::new(), Vec::new()); ways.len()];
+    for round in 0..ROUNDS {
+        let mut native = None;
+        for (way, (times, ratios)) in ways.iter().zip(&mut measured) {
+            if way.program(file).exists() && (round == 0 || !way.is_slow) {
+                let time = way.milliseconds(file)?;
+                times.push(time);
+                ratios.push(time / *native.get_or_insert(time));
+            }
+        }
+    }
+    let shown = ways.iter().zip(measured).map(|(Way { label, .. }, (times, ratios))| {
+        if times.is_empty() {
+            return Ok(None);
+        }
+        let ([low, time, high], [least, ratio, most]) = (quartiles(times), quartiles(ratios));
+        print(format!(
+            "  {label:11} {time:7.0} ({low:.0} to {high:.0}) {ratio:9.3} ({least:.3} to {most:.3})"
+        ))?;
+        Ok(Some(ratio))
+    });
+    shown.collect()
+}
+
 /// The own ways, the native way first, and the others that are installed. Names those that are not.
 fn ways() -> Result<Vec<Way>, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let own_way = |label, option| Way {
-        label,
-        command: own.clone(),
-        option,
-        extension: "wk",
-        is_slow_to_start: false,
+    let own_way = |label, option, is_slow| {
+        let (command, extension) = (own.clone(), "wk");
+        Way { label, command, option, extension, is_slow, is_slow_to_start: false }
     };
-    let mut ways = vec![own_way("native", Some("--jit")), own_way("interpreter", None)];
+    let mut ways =
+        vec![own_way("native", Some("--jit"), false), own_way("interpreter", None, true)];
     for (label, extension, is_slow_to_start) in OTHERS {
         let command = PathBuf::from(label);
         match Command::new(&command).arg("-v").output() {
-            Ok(_) => ways.push(Way { label, command, option: None, extension, is_slow_to_start }),
+            Ok(_) => {
+                let (option, is_slow) = (None, false);
+                ways.push(Way { label, command, option, extension, is_slow, is_slow_to_start });
+            }
             Err(error) => print(format!("{label} is not installed: {error}"))?,
         }
     }

@@ -148,10 +148,8 @@ impl Runtime {
             }
             Builtin::Slice if is(0, tag::STRING) => {
                 if let (Some(from), Some(to)) = (number(1), number(2)) {
-                    let text = heap.text(args[0]);
-                    let [from, to] = [from, to].map(|at| (at as usize).min(text.len()));
-                    let part = text[from..to.max(from)].to_vec();
-                    return heap.string(&part);
+                    let to = (to as u32).min(heap.u32(value::address(args[0])));
+                    return heap.part(args[0], (from as u32).min(to)..to);
                 }
             }
             _ => {}

@@ -322,6 +322,20 @@ fn heap_objects_are_those_of_the_interpreter() {
     );
 }
 
+/// Values of several kinds are compared by their words, but strings and doubles are not.
+#[test]
+fn equality_is_that_of_the_interpreter() {
+    same(
+        "func has(a, x) { for i in 0..len(a) { if a[i] == x { return i; } } return nil; }
+        var o = {}; var a = [nil, 3, o, {}, 7, true, [1], has];
+        for round in 0..6 {
+            print(has(a, o), has(a, 7), has(a, has), has(a, true), has(a, {}));
+            if round > 2 { a[1] = 2.5; a[4] = \"s\"; print(has(a, 2.5), has(a, \"\" + \"s\")); }
+            if round > 4 { a[1] = 0 / 0; print(has(a, a[1]), has([1.0], 1), has([0 * -1], 0)); }
+        }",
+    );
+}
+
 /// Each program prints the recorded output, which its twins in Lua and JavaScript print, too. The
 /// rounds that make it long are left out. With optimization, as the long judge `native` runs this,
 /// guards fail at random, too.

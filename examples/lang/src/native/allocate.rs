@@ -6,7 +6,7 @@ use super::lower::Lower;
 use super::registers::Known;
 use super::runtime::Helper;
 use crate::bytecode::{Capture, Op, Reg};
-use crate::heap::{at, header};
+use crate::heap::{Heap, at, header};
 use crate::value::{NIL, int, tag};
 use osier::ir::{Opcode, Type, Value};
 
@@ -62,9 +62,9 @@ impl Lower<'_> {
             Op::NewArray(d, from, count) => {
                 let items: Vec<Value> =
                     (from..from + count as Reg).map(|register| self.word(register)).collect();
+                let (offset, capacity) = (at::FIRST_ELEMENT, Heap::capacity(count));
                 let fill = |e: &mut Emit, array| {
-                    let (numbers, offset) =
-                        (e.word(u64::from(count) << 32 | u64::from(count)), at::FIRST_ELEMENT);
+                    let numbers = e.word(u64::from(capacity) << 32 | u64::from(count));
                     let behind = e.int(offset as i32);
                     let first = e.op(Opcode::Add, Type::I32, &[array, behind]);
                     let elements = e.op(Opcode::Uextend, Type::I64, &[first]);
@@ -72,10 +72,9 @@ impl Lower<'_> {
                     e.store(array, at::ELEMENTS, elements);
                     e.store_all(array, offset, &items);
                 };
-                let made =
-                    self.allocate(tag::ARRAY, at::FIRST_ELEMENT + count * 8, &fill, |lower| {
-                        lower.helper(Helper::Array, &[], &items)
-                    });
+                let made = self.allocate(tag::ARRAY, offset + capacity * 8, &fill, |lower| {
+                    lower.helper(Helper::Array, &[], &items)
+                });
                 self.set_reference(d, made, Known::Tag(tag::ARRAY));
             }
             other => unreachable!("{other:?} is lowered elsewhere"),

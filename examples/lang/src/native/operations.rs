@@ -326,7 +326,12 @@ impl Lower<'_> {
         // Values other than numbers and strings are equal if their words are.
         let by_word = |rep: Rep| rep.tag().is_some_and(|tag| tag != tag::STRING);
         let is_known = by_word(self.rep(a)) || by_word(self.rep(b));
-        if kind == Compare::Eq && (is_known || self.is_by_word(a, of_a) || self.is_by_word(b, of_b))
+        let others = kind::NUMBER | kind::STRING;
+        if kind == Compare::Eq
+            && (is_known
+                || self.lacks(&[(a, of_a)], others)
+                || self.lacks(&[(b, of_b)], others)
+                || self.lacks(&[(a, of_a), (b, of_b)], others & !kind::INT))
         {
             let words = [self.word(a), self.word(b)];
             return self.e.op(Opcode::Eq, Type::I64, &words);
@@ -338,22 +343,27 @@ impl Lower<'_> {
         self.e.op(Opcode::Eq, Type::I64, &[word, yes])
     }
 
-    /// Guards that a register holds neither a number nor a string, if none was seen. Returns whether
-    /// it does.
-    fn is_by_word(&mut self, register: Reg, seen: u16) -> bool {
-        let tags = seen & !kind::OVERFLOW;
-        if tags == 0 || tags & (kind::NUMBER | kind::STRING) != 0 {
+    /// Guards that registers hold no double, no string and, if `kinds` says so, no int32. Returns
+    /// false, without a guard, where such a value was seen, or nothing.
+    fn lacks(&mut self, registers: &[(Reg, u16)], kinds: u16) -> bool {
+        let has_some = |(register, seen): &(Reg, u16)| {
+            // An int32 that is kept as a double was seen as an int32.
+            let seen = seen & !kind::OVERFLOW;
+            seen == 0 || seen & kinds != 0 || self.rep(*register) == Rep::Double
+        };
+        if registers.iter().any(has_some) {
             return false;
         }
-        if tags.is_power_of_two() {
-            self.address(register, u64::from(tags.trailing_zeros()) + tag::INT - 1);
-            return true;
+        let least = if kinds & kind::INT == 0 { FIRST_TAGGED } else { reference(tag::OBJECT, 0) };
+        for (register, _) in registers {
+            if self.rep(*register) != Rep::Int {
+                let (word, least) = (self.word(*register), self.e.word(least));
+                let is_string = self.e.has_tag(word, tag::STRING);
+                let is_below = self.e.op(Opcode::Ult, Type::I64, &[word, least]);
+                let fails = self.e.op(Opcode::Or, Type::I32, &[is_string, is_below]);
+                self.guard_not(fails);
+            }
         }
-        let (word, first) = (self.word(register), self.e.word(reference(tag::OBJECT, 0)));
-        let is_string = self.e.has_tag(word, tag::STRING);
-        let is_number = self.e.op(Opcode::Ult, Type::I64, &[word, first]);
-        let fails = self.e.op(Opcode::Or, Type::I32, &[is_string, is_number]);
-        self.guard_not(fails);
         true
     }
 
