@@ -59,7 +59,7 @@ pub struct Machine {
     caches: Vec<Vec<(u32, Place)>>,
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) stack: Vec<Word>,
-    frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame>,
     pub(crate) profile: Vec<ProtoProfile>,
     /// Native code, if the program may have some.
     pub(crate) native: Option<Native>,
@@ -239,14 +239,9 @@ impl Machine {
         frame: Frame,
         registers: impl IntoIterator<Item = (usize, Word)>,
     ) -> Result<Word, Failed> {
-        let floor = self.floor();
+        let floor = self.frames.len();
         self.wait(frame, registers);
         self.execute(host, floor)
-    }
-
-    /// The number of activations so far.
-    pub(crate) fn floor(&self) -> usize {
-        self.frames.len()
     }
 
     /// Begins an activation, or lets it continue, with these registers.
@@ -261,9 +256,7 @@ impl Machine {
         for (register, word) in registers {
             self.stack[base + register] = word;
             // A guard of an argument has failed, or a call begins.
-            if frame.pc == 0
-                && let Some(seen) = params.get_mut(register)
-            {
+            if let Some(seen) = params.get_mut(register).filter(|_| frame.pc == 0) {
                 *seen |= kind_of(word);
             }
         }

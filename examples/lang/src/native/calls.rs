@@ -1,4 +1,4 @@
-//! Calls of functions, of the runtime and of the library; exceptions; variables in the heap.
+//! Calls of the runtime; exceptions; variables in the heap.
 
 use super::lower::Lower;
 use super::registers::Known;
@@ -6,8 +6,7 @@ use super::runtime::{Helper, number};
 use crate::bytecode::{Op, Reg};
 use crate::heap::header::THROWN_AT;
 use crate::heap::{EXCEPTION, GLOBALS, OPERANDS, THROWN, at};
-use crate::library::Builtin;
-use crate::value::{NIL, int};
+use crate::value::NIL;
 use osier::ir::{Opcode, Type, Value};
 
 impl Lower<'_> {
@@ -129,15 +128,5 @@ impl Lower<'_> {
         self.set_word(handler.register, exception, Known::Nothing);
         self.edge(handler.target);
         self.state = saved;
-    }
-
-    pub(super) fn builtin(&mut self, which: Builtin, d: Reg, from: Reg, count: u8) {
-        if self.inline_builtin(which, d, from) {
-            return;
-        }
-        let words: Vec<Value> = (from..from + count).map(|register| self.word(register)).collect();
-        let number = self.e.fixed(int(which as i32));
-        let word = self.helper(Helper::Builtin, &[number], &words);
-        self.set_reference(d, word, Known::Nothing);
     }
 }

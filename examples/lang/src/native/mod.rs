@@ -17,6 +17,7 @@ mod complete;
 mod emit;
 mod entrances;
 mod inline;
+mod library;
 mod lower;
 mod operations;
 mod registers;
@@ -483,7 +484,7 @@ impl Embedder for Machine {
         self.set_chaos(&mut back);
         let (inner, outer) = activations.split_first().expect("there is one at least");
         self.left(&mut back, outer.last().unwrap_or(inner).function, 1)?;
-        let (floor, mut to) = (self.floor(), 0);
+        let (floor, mut to) = (self.frames.len(), 0);
         for caller in outer.iter().rev() {
             // It waits behind its call.
             let frame = frame_of(caller, 1, to);
