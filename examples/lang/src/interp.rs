@@ -252,12 +252,10 @@ impl Machine {
     ) {
         let base = self.frames.last().map_or(0, |below| below.base + WINDOW);
         self.push(Frame { base, ..frame });
-        let params = &mut self.profile[frame.proto as usize].params;
         for (register, word) in registers {
             self.stack[base + register] = word;
-            // A guard of an argument has failed, or a call begins.
-            if let Some(seen) = params.get_mut(register).filter(|_| frame.pc == 0) {
-                *seen |= kind_of(word);
+            if frame.pc == 0 {
+                self.profile[frame.proto as usize].saw_argument(register, word);
             }
         }
     }
@@ -485,7 +483,7 @@ impl Activation<'_> {
         }
     }
 
-    /// Notes that no operation on two int32 gave the result.
+    /// Notes [`kind::OVERFLOW`].
     #[inline(always)]
     fn saw_overflow<const P: bool>(&mut self) {
         if P {
@@ -586,9 +584,11 @@ impl Activation<'_> {
                     self.r[d as usize] = self.heap.word(element);
                 }
                 Op::SetIndex(a, index, value) => {
-                    let value = self.r[value as usize];
-                    self.saw::<P>(self.r[a as usize], self.r[index as usize]);
-                    self.heap.set_index(self.r[a as usize], self.r[index as usize], value)?;
+                    let [a, index, value] = [a, index, value].map(|at| self.r[at as usize]);
+                    self.saw::<P>(a, index);
+                    if self.heap.set_index(a, index, value)? {
+                        self.saw_overflow::<P>();
+                    }
                 }
                 Op::Call(to, callee, args) => return Ok(Left::Call { to, callee, args }),
                 Op::Return(a) => return Ok(Left::Return(self.r[a as usize])),

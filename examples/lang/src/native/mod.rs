@@ -26,7 +26,6 @@ mod runtime;
 use crate::bytecode::{Op, Pc, Reg};
 use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, PAGES, THROWN, Thrown, header};
 use crate::interp::{Failed, Frame, Host, Machine, Uncaught};
-use crate::profile::kind_of;
 use crate::value::{NIL, Word, address, as_number, int, is_int, number, tag, tag_of};
 use compile::{Asked, Code, Compiled, Loops, RowCounts};
 use osier::interp::{HostError, Limits, Options, Outcome, TraceLevel};
@@ -281,7 +280,7 @@ impl Machine {
     ) -> Result<Option<Func>, CallbackEnd> {
         let profile = &mut self.profile[number as usize];
         profile.called += 1;
-        profile.params.iter_mut().zip(args).for_each(|(seen, arg)| *seen |= kind_of(*arg));
+        args.iter().enumerate().for_each(|(index, arg)| profile.saw_argument(index, *arg));
         let Some(native) = &self.native else { return Ok(None) };
         if profile.called >= native.tuning.calls && native.codes[number as usize].is_new() {
             self.make(back, number)?;

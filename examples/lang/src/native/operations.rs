@@ -412,6 +412,11 @@ impl Lower<'_> {
                 let (header, at) = self.array_and_index(array, index);
                 let length = self.e.load(Type::I32, header, 0);
                 let is_in = self.e.op(Opcode::Ult, Type::I32, &[at, length]);
+                if self.kinds()[0] & kind::OVERFLOW == 0 {
+                    self.guard(is_in);
+                    let element = self.element(header, at);
+                    return self.e.store(element, 0, value);
+                }
                 let (inside, outside) = self.e.fork(is_in);
                 let end = self.e.b.reserve_block();
                 self.e.place(inside);

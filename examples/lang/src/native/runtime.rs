@@ -188,7 +188,7 @@ fn execute(
         Helper::Compare => heap.compare(COMPARE[small(a)], b, c).map(boolean),
         Helper::GetField => runtime.field(heap, a, b as u32),
         Helper::SetField => runtime.set_field(heap, a, b as u32, c).map(|()| NIL),
-        Helper::SetIndex => heap.set_index(a, b, c).map(|()| NIL),
+        Helper::SetIndex => heap.set_index(a, b, c).map(|_| NIL),
         Helper::Object => heap.object(a as u32, b as u32),
         Helper::Cell => heap.cell(a),
         with_operands => {
