@@ -8,7 +8,7 @@ use std::time::Instant;
 use wicker::Machine;
 use wicker::native::{Counts, Tuning};
 
-/// Rounds; in each, every way but the interpreter runs a program once.
+/// Rounds; in each, every way runs a program once, but interpreters run in the first alone.
 const ROUNDS: usize = 5;
 
 /// A way to run a program.
@@ -24,10 +24,9 @@ struct Way {
     is_slow_to_start: bool,
 }
 
-/// The ways other than the own ones: a command, the extension of its programs, and whether it is
-/// slow to start. The Debian packages have the names of the commands, but for `node` (`nodejs`).
-const OTHERS: [(&str, &str, bool); 3] =
-    [("lua5.4", "lua", false), ("luajit", "lua", false), ("node", "js", true)];
+/// The ways other than the own ones: a command, and the extension of its programs. The Debian
+/// packages have the names of the commands, but for `node` (`nodejs`).
+const OTHERS: [(&str, &str); 3] = [("lua5.4", "lua"), ("luajit", "lua"), ("node", "js")];
 
 /// Runs the programs, and prints for each way the quartiles of whole processes, and of the ratios
 /// within rounds to the native time. The counts of native code and the functions without it follow.
@@ -94,11 +93,12 @@ fn ways() -> Result<Vec<Way>, String> {
     };
     let mut ways =
         vec![own_way("native", Some("--jit"), false), own_way("interpreter", None, true)];
-    for (label, extension, is_slow_to_start) in OTHERS {
+    for (label, extension) in OTHERS {
         let command = PathBuf::from(label);
         match Command::new(&command).arg("-v").output() {
             Ok(_) => {
-                let (option, is_slow) = (None, false);
+                let (option, is_slow) = (None, label == "lua5.4");
+                let is_slow_to_start = label == "node";
                 ways.push(Way { label, command, option, extension, is_slow, is_slow_to_start });
             }
             Err(error) => print(format!("{label} is not installed: {error}"))?,

@@ -236,6 +236,20 @@ fn effects_of_inlined_functions_happen_once() {
     );
 }
 
+/// A variable with a function is no constant if the program also assigns it.
+#[test]
+fn names_of_functions_are_constants_unless_assigned() {
+    same(
+        "func f(x) { return x + 1; } func g(x) { return f(x) * 2; }
+        func loop(n) { var s = 0; for i in 0..n { s = s + f(i) - g(i); } return s; }
+        for i in 0..9 { print(loop(20)); if i == 4 { f = func (x) { return x * 3; }; } }
+        func early() { return late() + late(); }
+        try { early(); } catch e { print(e); }
+        func late() { return 1; }
+        for i in 0..20 { print(early()); }",
+    );
+}
+
 /// A function is called natively alone, with arguments of another kind than the interpreter has
 /// seen. The next generation knows both kinds.
 #[test]

@@ -112,8 +112,12 @@ impl Lower<'_> {
         if self.input.callees == CallUse::Any {
             seen.clear();
         }
-        let address = self.address(callee, tag::CLOSURE);
-        let number = self.e.load(Type::I32, address, 0);
+        // The definition came before the first call that was seen, and nothing else sets the variable.
+        let is_known = self.defined(callee).is_some_and(|function| seen == [function]);
+        let number = (!is_known).then(|| {
+            let address = self.address(callee, tag::CLOSURE);
+            self.e.load(Type::I32, address, 0)
+        });
         let (depth, one) = (self.e.b.use_var(self.depth), self.e.int(1));
         let depth = self.e.op(Opcode::Add, Type::I32, &[depth, one]);
         let most = self.e.int(MOST_FRAMES as i32);
@@ -128,24 +132,8 @@ impl Lower<'_> {
             if is_asked {
                 self.note_state();
             }
-            let wanted = self.e.int(*case as i32);
-            let is_it = self.e.op(Opcode::Eq, Type::I32, &[number, wanted]);
-            if is_asked {
-                self.asked.push(is_it);
-            }
             let is_last = index + 1 == seen.len() && !is_any;
-            let next = if is_last && !is_asked {
-                self.guard(is_it);
-                None
-            } else {
-                let (it, other) = self.e.fork(is_it);
-                if is_last {
-                    self.e.place(other);
-                    self.leave();
-                }
-                self.e.place(it);
-                (!is_last).then_some(other)
-            };
+            let next = number.and_then(|number| self.is_case(number, *case, is_last, is_asked));
             self.is_open = true;
             self.case(Callee { number: *case, closure, depth }, callee + 1, args, &mut end);
             if let Some(next) = next {
@@ -165,12 +153,48 @@ impl Lower<'_> {
         }
     }
 
+    /// Continues if a callee is a certain function. Returns the block for other functions, if there
+    /// are more.
+    fn is_case(
+        &mut self,
+        number: Value,
+        case: u32,
+        is_last: bool,
+        is_asked: bool,
+    ) -> Option<Block> {
+        let wanted = self.e.int(case as i32);
+        let is_it = self.e.op(Opcode::Eq, Type::I32, &[number, wanted]);
+        if is_asked {
+            self.asked.push(is_it);
+        } else if is_last {
+            self.guard(is_it);
+            return None;
+        }
+        let (it, other) = self.e.fork(is_it);
+        if is_last {
+            self.e.place(other);
+            self.leave();
+        }
+        self.e.place(it);
+        (!is_last).then_some(other)
+    }
+
+    /// The instruction that has set the callee of the call.
+    fn setter(&self, callee: Reg) -> Option<Op> {
+        let mut before = self.proto.code[..self.pc as usize].iter().rev();
+        before.find(|op| accesses(**op).1 == Some(callee)).copied()
+    }
+
     /// Whether the callee of the call is a local variable or a parameter, which seldom changes in a
     /// loop. A name of the outermost level changes still less, and a field more often.
     fn is_variable(&self, callee: Reg) -> bool {
-        let mut before = self.proto.code[..self.pc as usize].iter().rev();
-        let set = before.find(|op| accesses(**op).1 == Some(callee));
-        matches!(set, None | Some(Op::Move(..) | Op::GetCell(..) | Op::GetUp(..)))
+        matches!(self.setter(callee), None | Some(Op::Move(..) | Op::GetCell(..) | Op::GetUp(..)))
+    }
+
+    /// The function of the callee, if the callee is a variable that its definition alone sets.
+    fn defined(&self, callee: Reg) -> Option<u32> {
+        let Some(Op::GetGlobal(_, global)) = self.setter(callee) else { return None };
+        self.input.program.functions.get(&global).copied()
     }
 
     /// The path of a call to a function that it has led to.
