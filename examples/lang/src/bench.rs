@@ -57,8 +57,8 @@ pub(crate) fn run(directory: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a program in all ways, in turns. Returns the median ratio of each to the native time; `None`
-/// where the program is not there in that language.
+/// Runs a program in all ways, in turns. Returns the median ratio of each to the native time;
+/// `None` where the program is not there in that language.
 fn compare(ways: &[Way], file: &Path) -> Result<Vec<Option<f64>>, String> {
     let mut measured = vec![(Vec::new(), Vec::new()); ways.len()];
     for round in 0..ROUNDS {
@@ -84,7 +84,8 @@ fn compare(ways: &[Way], file: &Path) -> Result<Vec<Option<f64>>, String> {
     shown.collect()
 }
 
-/// The own ways, the native way first, and the others that are installed. Names those that are not.
+/// The own ways, the native way first, and the others that are installed. Prints the names of
+/// missing commands.
 fn ways() -> Result<Vec<Way>, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let own_way = |label, option, is_slow| {
@@ -141,7 +142,7 @@ impl Way {
     }
 }
 
-/// Prints the events of native code, and why functions have none.
+/// Prints the events of native code, and why functions lack native code.
 fn show_counts(file: &Path) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;

@@ -2,8 +2,8 @@
 //! direct call, or the code of a small function inlined.
 //!
 //! *Small* functions have no loops or handlers. Arguments and results of inlined code stay unboxed.
-//! Where one of its guards fails, the run leaves with two frames of the interpreter: that of the
-//! function, and that of its caller, which is in the call.
+//! Where a guard of inlined code fails, the run leaves with two frames of the interpreter: the
+//! frame of the function, and the frame of its caller, which waits behind the call.
 //!
 //! A complete base has no exits. It inlines small functions without effects or calls: where a guard
 //! fails, the interpreter makes the whole call. So does other code where a call has had several
@@ -36,8 +36,8 @@ pub(super) struct Joins {
     inlined: BTreeMap<(Pc, u32), (BTreeMap<Pc, State>, Joins)>,
     /// By call: its result.
     results: BTreeMap<Pc, Rep>,
-    /// By call in a complete base: the small functions whose code calls the runtime, which may throw
-    /// in an activation of the function. These functions are called
+    /// By call in a complete base: the small functions whose code calls the runtime, which may
+    /// throw in an activation of the function. These functions are called
     /// (`a_function_that_joins_strings_is_called`).
     called: BTreeSet<(Pc, u32)>,
 }
@@ -112,7 +112,7 @@ impl Lower<'_> {
         if self.input.callees == CallUse::Any {
             seen.clear();
         }
-        // The definition came before the first call that was seen, and nothing else sets the variable.
+        // The definition came before the first call that was seen, and it alone sets the variable.
         let is_known = self.defined(callee).is_some_and(|function| seen == [function]);
         let number = (!is_known).then(|| {
             let address = self.address(callee, tag::CLOSURE);
