@@ -248,6 +248,17 @@ fn names_of_functions_are_constants_unless_assigned() {
         func late() { return 1; }
         for i in 0..20 { print(early()); }",
     );
+    // Another path brings another callee to the call of a name.
+    same(
+        "func f(x) { return 1000; }
+        func g(x) { return 1; }
+        func run(h, n) { var s = 0; for i in 0..n { s = s + (h or g)(i); } return s; }
+        print(run(nil, 40), run(f, 10));
+        func pick(c) { return (c and f or g)(1); }
+        for i in 0..20 { pick(false); }
+        print(pick(true));
+        run(5, 10);",
+    );
 }
 
 /// A function is called natively alone, with arguments of another kind than the interpreter has

@@ -179,22 +179,27 @@ impl Lower<'_> {
         (!is_last).then_some(other)
     }
 
-    /// The instruction that has set the callee of the call.
-    fn setter(&self, callee: Reg) -> Option<Op> {
-        let mut before = self.proto.code[..self.pc as usize].iter().rev();
-        before.find(|op| accesses(**op).1 == Some(callee)).copied()
+    /// The last instruction in front of the call that sets its callee, in the order of the text:
+    /// a path that jumps past the instruction may bring another value.
+    fn setter(&self, callee: Reg) -> Option<(Pc, Op)> {
+        let mut before = (0..self.pc).zip(&self.proto.code).rev();
+        before.find(|(_, op)| accesses(**op).1 == Some(callee)).map(|(pc, op)| (pc, *op))
     }
 
     /// Whether the callee of the call is a local variable or a parameter, which seldom changes in a
     /// loop. A name of the outermost level changes still less, and a field more often.
     fn is_variable(&self, callee: Reg) -> bool {
-        matches!(self.setter(callee), None | Some(Op::Move(..) | Op::GetCell(..) | Op::GetUp(..)))
+        let setter = self.setter(callee).map(|(_, op)| op);
+        matches!(setter, None | Some(Op::Move(..) | Op::GetCell(..) | Op::GetUp(..)))
     }
 
-    /// The function of the callee, if the callee is a variable that its definition alone sets.
+    /// The function of the callee, if the callee is a variable that its definition alone sets. No
+    /// path may join between the read of the variable and the call: it would bring another callee.
     fn defined(&self, callee: Reg) -> Option<u32> {
-        let Some(Op::GetGlobal(_, global)) = self.setter(callee) else { return None };
-        self.input.program.functions.get(&global).copied()
+        let Some((pc, Op::GetGlobal(_, global))) = self.setter(callee) else { return None };
+        let is_joined = self.leaders.range(pc + 1..=self.pc).next().is_some();
+        let function = self.input.program.functions.get(&global).copied();
+        function.filter(|_| !is_joined)
     }
 
     /// The path of a call to a function that it has led to.
