@@ -359,6 +359,20 @@ fn equality_is_that_of_the_interpreter() {
             if round > 4 { a[1] = 0 / 0; print(has(a, a[1]), has([1.0], 1), has([0 * -1], 0)); }
         }",
     );
+    // Inlined, a comparison of objects compares an int32 that it has never seen with a double.
+    let counts = same(
+        "func same(a, b, c) { if c { return false; } return a == b; }
+        var o = {};
+        for k in 0..40 { same(o, o, false); }
+        var g = 90 / 2;
+        func hits(n, from) {
+            var s = 0;
+            for i in 0..n { if same(i, g, i < from) { s = s + 1; } }
+            return s;
+        }
+        print(hits(50, 44));",
+    );
+    assert!(counts.inlined > 0, "{counts:?}");
 }
 
 /// Each program prints the recorded output, which its twins in Lua and JavaScript print, too. The

@@ -346,9 +346,14 @@ impl Lower<'_> {
     /// false, without a guard, where such a value was seen, or nothing.
     fn lacks(&mut self, registers: &[(Reg, u16)], kinds: u16) -> bool {
         let has_some = |(register, seen): &(Reg, u16)| {
-            // An int32 that is kept as a double was seen as an int32.
-            let seen = seen & !kind::OVERFLOW;
-            seen == 0 || seen & kinds != 0 || self.rep(*register) == Rep::Double
+            // The number may come from another function, whose comparison never saw it.
+            let kept = match self.rep(*register) {
+                Rep::Int => kind::INT,
+                Rep::Double => kind::DOUBLE,
+                Rep::Word(_) | Rep::Dead => 0,
+            };
+            let seen = seen & !kind::OVERFLOW | kept;
+            seen == 0 || seen & kinds != 0
         };
         if registers.iter().any(has_some) {
             return false;
