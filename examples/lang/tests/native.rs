@@ -450,6 +450,25 @@ fn collections_move_what_is_alive() {
     assert!(machine.collections() > 1, "{}", machine.collections());
 }
 
+/// An activation that continues in native code leaves no registers behind as roots. Half of the
+/// heap has space for one string of 64 MiB, but not to make another beside it.
+#[test]
+fn registers_of_an_entered_activation_are_no_roots() {
+    let text = "
+        func big(n) { var t = \"0123456789abcdef\"; for i in 0..n { t = t + t; } return t; }
+        var p = big(22);
+        var c = 0;
+        while c < 20000 { if byte(p, c) == 48 { c = c + 1; } else { c = c + 2; } }
+        p = nil;
+        var q = big(22);
+        print(len(q), c);";
+    for tables in [None, Some(TableUse::Everywhere)] {
+        let (output, counts) = with(text, Tuning { tables, ..Tuning::default() });
+        assert_eq!(output, b"67108864 20001\n");
+        assert!(counts.entered > 0, "{counts:?}");
+    }
+}
+
 /// Random programs, by the command. Raise the number to search longer.
 #[test]
 fn random_programs_print_the_same() {

@@ -323,8 +323,13 @@ impl Machine {
             self.left(back, frame.proto, MISSED)?;
             return Ok(None);
         };
+        let left = self.leave_window(frame);
         let entered = back.enter(self, place, &|value| contents.get(&value).copied())?;
-        let Some(results) = entered else { return Ok(None) };
+        let Some(results) = entered else {
+            // Nothing has run, so no object has moved.
+            self.restore_window(frame, &left);
+            return Ok(None);
+        };
         if let Some(native) = &mut self.native {
             native.counts.entered += 1;
             native.rows.entered(place);
