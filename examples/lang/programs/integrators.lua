@@ -114,7 +114,7 @@ local function switching(f, g, y, n)
     local h = 1 / n
     local t = 0
     for i = 0, n - 1 do
-        if i == n // 2 then f = g end
+        if i == math.floor(n / 2) then f = g end
         y = y + h * f(t, y)
         t = t + h
     end

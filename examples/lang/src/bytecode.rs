@@ -19,6 +19,7 @@
 use crate::library::Builtin;
 use crate::syntax::Offset;
 use crate::value::Word;
+use std::collections::HashMap;
 
 /// A register of an activation.
 pub type Reg = u8;
@@ -255,4 +256,6 @@ pub struct Program {
     pub protos: Vec<Proto>,
     /// The number of variables of the outermost level.
     pub globals: u32,
+    /// By variable of the outermost level that its definition alone sets: the function.
+    pub functions: HashMap<u32, u32>,
 }

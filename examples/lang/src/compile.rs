@@ -28,14 +28,28 @@ pub fn compile(
     if globals.len() > MAX_GLOBALS as usize {
         return Err(SyntaxError::new(text, 0, format!("more than {MAX_GLOBALS} variables")));
     }
-    let mut compiler = Compiler { shapes, globals, protos: Vec::new(), around: Vec::new() };
+    let mut compiler = Compiler {
+        shapes,
+        globals,
+        protos: Vec::new(),
+        around: Vec::new(),
+        functions: HashMap::new(),
+    };
     let main =
         FuncDef { name: "main".to_owned(), params: vec![], body: statements.to_vec(), at: 0 };
     let made =
         compiler.function(&main).map_err(|(at, what)| SyntaxError::new(text, at as usize, what))?;
     compiler.protos.push(made);
     let globals = compiler.globals.len() as u32;
-    Ok(Program { protos: compiler.protos, globals })
+    let mut sets = vec![0; globals as usize];
+    for op in compiler.protos.iter().flat_map(|proto| &proto.code) {
+        if let Op::SetGlobal(_, global) = op {
+            sets[*global as usize] += 1;
+        }
+    }
+    let mut functions = compiler.functions;
+    functions.retain(|global, _| sets[*global as usize] == 1);
+    Ok(Program { protos: compiler.protos, globals, functions })
 }
 
 type Compiled<T> = Result<T, (Offset, String)>;
@@ -43,6 +57,8 @@ type Compiled<T> = Result<T, (Offset, String)>;
 struct Compiler<'a> {
     shapes: &'a mut Shapes,
     globals: HashMap<String, u32>,
+    /// By variable of the outermost level that a definition sets: the function.
+    functions: HashMap<u32, u32>,
     protos: Vec<Proto>,
     /// The functions around the instruction, the innermost last.
     around: Vec<Unit>,
@@ -216,6 +232,7 @@ impl Compiler<'_> {
                 let register = self.register(def.at)?;
                 self.closure(def, register)?;
                 let global = self.globals[&def.name];
+                self.functions.insert(global, self.protos.len() as u32 - 1);
                 self.emit(def.at, Op::SetGlobal(register, global));
             }
             Stmt::Func(def) => {

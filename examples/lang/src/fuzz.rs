@@ -185,8 +185,12 @@ impl Writer {
             }
             4 if self.random.below(3) == 0 => {
                 let value = self.value(1);
-                let change =
-                    self.random.of(&["push(h, VALUE)", "s = s + str(VALUE)", "h = [VALUE]"]);
+                let change = self.random.of(&[
+                    "push(h, VALUE)",
+                    "s = s + str(VALUE)",
+                    "s = slice(s, g, 9)",
+                    "h = [VALUE]",
+                ]);
                 let change = change.replace("VALUE", &value);
                 let _ = writeln!(self.text, "if len(h) + len(s) < 40 {{ {change}; }}");
             }

@@ -227,6 +227,9 @@ impl Heap<'_> {
     pub fn concat(&mut self, a: Word, b: Word) -> Result<Word, Thrown> {
         let (a, b) = (value::address(a), value::address(b));
         let (of_a, of_b) = (self.u32(a), self.u32(b));
+        if of_a == 0 || of_b == 0 {
+            return Ok(reference(tag::STRING, if of_a == 0 { b } else { a }));
+        }
         let made = self.allocate(8 + u64::from(of_a) + u64::from(of_b))?;
         self.set_u32(made, of_a + of_b);
         self.set_u32(made + 4, 0);
@@ -236,6 +239,19 @@ impl Heap<'_> {
         let text = |at: u32, length: u32| &old[(at + at::BYTES) as usize..][..length as usize];
         first.copy_from_slice(text(a, of_a));
         second[..of_b as usize].copy_from_slice(text(b, of_b));
+        Ok(reference(tag::STRING, made))
+    }
+
+    /// Allocates a string of bytes within another.
+    ///
+    /// # Errors
+    /// [`FULL`].
+    pub fn part(&mut self, of: Word, bytes: std::ops::Range<u32>) -> Result<Word, Thrown> {
+        let (length, start) = (bytes.len() as u32, value::address(of) + at::BYTES + bytes.start);
+        let made = self.allocate(8 + u64::from(length))?;
+        self.set_word(made, length.into());
+        let start = start as usize;
+        self.0.copy_within(start..start + length as usize, (made + at::BYTES) as usize);
         Ok(reference(tag::STRING, made))
     }
 
@@ -259,15 +275,21 @@ impl Heap<'_> {
         Ok(())
     }
 
+    /// The elements that a new array of so many has space for. An empty array is to grow.
+    pub(crate) fn capacity(count: u32) -> u32 {
+        if count == 0 { 4 } else { count }
+    }
+
     /// Allocates an array of elements.
     ///
     /// # Errors
     /// [`FULL`].
     pub fn array(&mut self, elements: &[Word]) -> Result<Word, Thrown> {
         let count = elements.len() as u32;
-        let array = self.allocate(u64::from(at::FIRST_ELEMENT + count * 8))?;
+        let capacity = Heap::capacity(count);
+        let array = self.allocate(u64::from(at::FIRST_ELEMENT + capacity * 8))?;
         self.set_u32(array, count);
-        self.set_u32(array + at::CAPACITY, count);
+        self.set_u32(array + at::CAPACITY, capacity);
         self.set_u32(array + at::ELEMENTS, array + at::FIRST_ELEMENT);
         for (index, element) in (0..).zip(elements) {
             self.set_word(array + at::FIRST_ELEMENT + index * 8, *element);

@@ -4,6 +4,7 @@
 //! their code instead. *Assuming*, rows of landing tables assume which of these it is, in addition.
 //! *By hand*, the program names the function.
 
+use crate::bench::quartiles;
 use osier::tiers::TableUse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -98,7 +99,9 @@ pub(crate) fn run(steps: u64) -> Result<(), String> {
                 counts[index] = Some(calls.counts);
             }
         }
-        let of = |way: usize, call: usize| median(times[way].iter().map(|run| run[call]).collect());
+        let of = |way: usize, call: usize| {
+            quartiles(times[way].iter().map(|run| run[call]).collect())[1]
+        };
         for (index, way) in WAYS.iter().enumerate() {
             let mut line = format!("{name:12} {:9}", way.label);
             (0..FUNCTIONS.len()).for_each(|call| _ = write!(line, " {:7.2}", of(index, call)));
@@ -113,18 +116,14 @@ pub(crate) fn run(steps: u64) -> Result<(), String> {
             let _ = write!(line, " {}", WAYS[other].label);
             for call in STEADY {
                 let rounds = times[other].iter().zip(&times[ASSUMING]);
-                let gain = median(rounds.map(|(other, own)| other[call] / own[call]).collect());
+                let gains = rounds.map(|(other, own)| other[call] / own[call]).collect();
+                let [_, gain, _] = quartiles(gains);
                 let _ = write!(line, " {gain:.2}");
             }
         }
         print(format!("{line}, in calls 3 and 6"))?;
     }
     Ok(())
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
 }
 
 /// The calls of an integrator in a new machine.

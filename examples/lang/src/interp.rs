@@ -59,7 +59,7 @@ pub struct Machine {
     caches: Vec<Vec<(u32, Place)>>,
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) stack: Vec<Word>,
-    frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame>,
     pub(crate) profile: Vec<ProtoProfile>,
     /// Native code, if the program may have some.
     pub(crate) native: Option<Native>,
@@ -240,16 +240,32 @@ impl Machine {
         registers: impl IntoIterator<Item = (usize, Word)>,
     ) -> Result<Word, Failed> {
         let floor = self.frames.len();
+        self.wait(frame, registers);
+        self.execute(host, floor)
+    }
+
+    /// Begins an activation, or lets it continue, with these registers.
+    pub(crate) fn wait(
+        &mut self,
+        frame: Frame,
+        registers: impl IntoIterator<Item = (usize, Word)>,
+    ) {
         let base = self.frames.last().map_or(0, |below| below.base + WINDOW);
         self.push(Frame { base, ..frame });
         for (register, word) in registers {
             self.stack[base + register] = word;
+            if frame.pc == 0 {
+                self.profile[frame.proto as usize].saw_argument(register, word);
+            }
         }
-        self.execute(host, floor)
     }
 
     /// Runs the innermost activations until `floor` are left. Returns the result of the last.
-    fn execute(&mut self, host: &mut Host<'_, '_>, floor: usize) -> Result<Word, Failed> {
+    pub(crate) fn execute(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        floor: usize,
+    ) -> Result<Word, Failed> {
         loop {
             let (frame, left) = match self.native.is_some() {
                 true => self.steps::<true>(host),
@@ -467,7 +483,7 @@ impl Activation<'_> {
         }
     }
 
-    /// Notes that no operation on two int32 gave the result.
+    /// Notes [`kind::OVERFLOW`].
     #[inline(always)]
     fn saw_overflow<const P: bool>(&mut self) {
         if P {
@@ -568,9 +584,11 @@ impl Activation<'_> {
                     self.r[d as usize] = self.heap.word(element);
                 }
                 Op::SetIndex(a, index, value) => {
-                    let value = self.r[value as usize];
-                    self.saw::<P>(self.r[a as usize], self.r[index as usize]);
-                    self.heap.set_index(self.r[a as usize], self.r[index as usize], value)?;
+                    let [a, index, value] = [a, index, value].map(|at| self.r[at as usize]);
+                    self.saw::<P>(a, index);
+                    if self.heap.set_index(a, index, value)? {
+                        self.saw_overflow::<P>();
+                    }
                 }
                 Op::Call(to, callee, args) => return Ok(Left::Call { to, callee, args }),
                 Op::Return(a) => return Ok(Left::Return(self.r[a as usize])),

@@ -146,6 +146,12 @@ impl Runtime {
                     return Ok(reference(tag::STRING, CHARS + byte as u32 * CHAR_BYTES));
                 }
             }
+            Builtin::Slice if is(0, tag::STRING) => {
+                if let (Some(from), Some(to)) = (number(1), number(2)) {
+                    let to = (to as u32).min(heap.u32(value::address(args[0])));
+                    return heap.part(args[0], (from as u32).min(to)..to);
+                }
+            }
             _ => {}
         }
         let mut types = String::new();
@@ -179,11 +185,13 @@ pub enum Builtin {
     Char,
     /// `clock()`: the nanoseconds since the start of the machine.
     Clock,
+    /// `slice(s, from, to)`: the bytes of a string from one index to before the other.
+    Slice,
 }
 
 impl Builtin {
     /// All functions, with names and numbers of arguments.
-    pub const ALL: [(&'static str, Builtin, Option<usize>); 10] = [
+    pub const ALL: [(&'static str, Builtin, Option<usize>); 11] = [
         ("print", Builtin::Print, None),
         ("len", Builtin::Len, Some(1)),
         ("push", Builtin::Push, Some(2)),
@@ -194,6 +202,7 @@ impl Builtin {
         ("byte", Builtin::Byte, Some(2)),
         ("char", Builtin::Char, Some(1)),
         ("clock", Builtin::Clock, Some(0)),
+        ("slice", Builtin::Slice, Some(3)),
     ];
 
     /// Its name.

@@ -34,9 +34,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compare the programs of a directory with Lua 5.4 (Debian package `lua5.4`); takes minutes.
+    /// Compare programs with Lua 5.4, LuaJIT and node, those that are installed; takes minutes.
     Bench {
-        /// The directory, with the same programs in Wicker and in Lua.
+        /// The directory, with the same programs in Wicker, Lua and JavaScript.
         directory: PathBuf,
     },
     /// Measure a loop whose values change their kinds: landing tables, and two ways without.

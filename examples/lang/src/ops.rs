@@ -79,18 +79,18 @@ impl Heap<'_> {
         self.raise(&format!("index {index} of an array of {length}"))
     }
 
-    /// Sets an element. An index just behind the last element appends.
+    /// Sets an element. An index just behind the last element appends. Returns whether it does.
     ///
     /// # Errors
     /// If there is neither, or `out of memory`.
-    pub fn set_index(&mut self, array: Word, index: Word, value: Word) -> Result<(), Thrown> {
+    pub fn set_index(&mut self, array: Word, index: Word, value: Word) -> Result<bool, Thrown> {
         let at = if is_int(index) { Some(index as i32 as u32) } else { whole(index) };
         if tag_of(array) == tag::ARRAY && at == Some(self.u32(address(array))) {
-            return self.push(address(array), value);
+            return self.push(address(array), value).map(|()| true);
         }
         let element = self.element(array, index)?;
         self.set_word(element, value);
-        Ok(())
+        Ok(false)
     }
 }
 

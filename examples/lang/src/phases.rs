@@ -3,6 +3,7 @@
 //! interpreter, and is made without an assumption that fails too often. With *doubles*, code
 //! computes with doubles once both kinds were seen.
 
+use crate::bench::quartiles;
 use osier::tiers::TableUse;
 use std::io::{self, Write};
 use wicker::Machine;
@@ -72,11 +73,8 @@ pub(crate) fn run() -> Result<(), String> {
     for ((name, _), (times, counts)) in ways.iter().zip(times.iter().zip(&counts)) {
         let mut line = format!("{name:10}");
         for phase in 0..PHASES.len() {
-            let [least, whole] = [0, 1].map(|part| {
-                let mut all: Vec<f64> = times.iter().map(|run| run[2 * phase + part]).collect();
-                all.sort_by(f64::total_cmp);
-                all[all.len() / 2]
-            });
+            let [least, whole] = [0, 1]
+                .map(|part| quartiles(times.iter().map(|run| run[2 * phase + part]).collect())[1]);
             line += &format!(" {least:7.2} ({whole:.2})");
         }
         let counts: &Option<Counts> = counts;

@@ -14,7 +14,7 @@ pub mod kind {
     pub const NUMBER: u16 = 3;
     /// A string.
     pub const STRING: u16 = 16;
-    /// The result of an operation on two int32 was no int32.
+    /// The result of an operation on two int32 was no int32; or an element was appended.
     pub const OVERFLOW: u16 = 256;
 }
 
@@ -71,6 +71,13 @@ pub struct ProtoProfile {
     pub left: u32,
     /// The turns between two such questions.
     pub every: u32,
+}
+
+impl ProtoProfile {
+    /// Notes the kind of an argument, where a call begins or the guard of an argument has failed.
+    pub(crate) fn saw_argument(&mut self, index: usize, word: Word) {
+        self.params.get_mut(index).into_iter().for_each(|seen| *seen |= kind_of(word));
+    }
 }
 
 /// An empty profile for each function of a program.

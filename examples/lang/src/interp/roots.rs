@@ -39,4 +39,22 @@ impl Machine {
         self.collections += 1;
         if is_enough { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
+
+    /// Empties the innermost activation, which continues in native code: its values would be roots
+    /// as long as it runs. Returns its registers.
+    pub(crate) fn leave_window(&mut self, frame: Frame) -> Vec<Word> {
+        self.frames.last_mut().expect("a frame is running").closure = NIL;
+        let window = &mut self.stack[frame.base..frame.base + WINDOW];
+        let registers = self.program.protos[frame.proto as usize].registers;
+        let left = window[..registers as usize].to_vec();
+        // Behind the registers are words of activations that have ended.
+        window.fill(NIL);
+        left
+    }
+
+    /// Undoes [`Machine::leave_window`].
+    pub(crate) fn restore_window(&mut self, frame: Frame, registers: &[Word]) {
+        self.frames.last_mut().expect("a frame is running").closure = frame.closure;
+        self.stack[frame.base..frame.base + registers.len()].copy_from_slice(registers);
+    }
 }

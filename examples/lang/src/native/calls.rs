@@ -1,17 +1,16 @@
-//! Calls of functions, of the runtime and of the library; exceptions; variables in the heap.
+//! Calls of the runtime; exceptions; variables in the heap.
 
 use super::lower::Lower;
 use super::registers::Known;
 use super::runtime::{Helper, number};
-use crate::bytecode::{Capture, Op, Reg};
+use crate::bytecode::{Op, Reg};
 use crate::heap::header::THROWN_AT;
 use crate::heap::{EXCEPTION, GLOBALS, OPERANDS, THROWN, at};
-use crate::library::Builtin;
-use crate::value::{NIL, int, tag};
+use crate::value::NIL;
 use osier::ir::{Opcode, Type, Value};
 
 impl Lower<'_> {
-    /// Instructions on variables and new objects.
+    /// Instructions on variables and slots of new objects.
     pub(super) fn variables(&mut self, op: Op) {
         match op {
             Op::GetGlobal(d, global) => {
@@ -22,11 +21,6 @@ impl Lower<'_> {
             Op::SetGlobal(a, global) => {
                 let (base, word) = (self.e.int(0), self.word(a));
                 self.e.store(base, GLOBALS + global * 8, word);
-            }
-            Op::NewCell(d, a) => {
-                let word = self.reference(a);
-                let cell = self.helper(Helper::Cell, &[word], &[]);
-                self.set_reference(d, cell, Known::Tag(tag::CELL));
             }
             Op::GetCell(d, a) => {
                 let cell = self.wrapped(a);
@@ -49,34 +43,9 @@ impl Lower<'_> {
                 let word = self.word(a);
                 self.e.store(cell, 0, word);
             }
-            Op::Closure(d, number) => {
-                let captures = &self.input.program.protos[number as usize].captures;
-                let cells: Vec<Value> = captures
-                    .iter()
-                    .map(|capture| match capture {
-                        Capture::Local(register) => self.word(*register),
-                        Capture::Up(up) => self.up(*up),
-                    })
-                    .collect();
-                let number = self.e.fixed(int(number as i32));
-                let closure = self.helper(Helper::Closure, &[number], &cells);
-                self.set_reference(d, closure, Known::Tag(tag::CLOSURE));
-            }
-            Op::NewObject(d, shape) => {
-                let numbers = [shape, (self.input.inside)(shape)];
-                let numbers = numbers.map(|number| self.e.fixed(int(number as i32)));
-                let object = self.helper(Helper::Object, &numbers, &[]);
-                self.set_reference(d, object, Known::Shape(shape));
-            }
             Op::InitSlot(object, a, slot) => {
                 let (object, word) = (self.wrapped(object), self.word(a));
                 self.e.store(object, at::SLOTS + slot * 8, word);
-            }
-            Op::NewArray(d, from, count) => {
-                let items: Vec<Value> =
-                    (from..from + count as Reg).map(|register| self.word(register)).collect();
-                let array = self.helper(Helper::Array, &[], &items);
-                self.set_reference(d, array, Known::Tag(tag::ARRAY));
             }
             other => unreachable!("{other:?} is lowered elsewhere"),
         }
@@ -88,7 +57,7 @@ impl Lower<'_> {
     }
 
     /// A cell of the closure.
-    fn up(&mut self, up: u32) -> Value {
+    pub(super) fn up(&mut self, up: u32) -> Value {
         let closure = self.e.b.use_var(self.closure);
         let closure = self.e.bits(closure);
         let closure = self.e.op(Opcode::Wrap, Type::I32, &[closure]);
@@ -98,15 +67,13 @@ impl Lower<'_> {
     /// Puts words where functions of the runtime find them.
     pub(super) fn give(&mut self, words: &[Value]) {
         let base = self.e.int(0);
-        for (index, word) in (0..).zip(words) {
-            self.e.store(base, OPERANDS + index * 8, *word);
-        }
+        self.e.store_all(base, OPERANDS, words);
     }
 
     /// Calls a function of the runtime with references, and words that it finds in memory. It may
     /// throw at this instruction, and collect.
     pub(super) fn helper(&mut self, helper: Helper, given: &[Value], words: &[Value]) -> Value {
-        if self.within.is_some() {
+        if self.within.is_some() && self.input.is_complete {
             self.needs_runtime = true;
             return self.e.fixed(NIL);
         }
@@ -144,6 +111,11 @@ impl Lower<'_> {
 
     /// Continues at the handler, or throws to the caller. The exception is in memory.
     pub(super) fn throw_on(&mut self) {
+        if let Some(call) = self.within {
+            let throws = *call.throws.get_or_init(|| self.e.b.reserve_block());
+            self.e.b.jump(throws, &[]);
+            return;
+        }
         let Some(handler) = self.proto.handler(self.pc).copied() else {
             let thrown = self.e.fixed(THROWN);
             self.e.b.ret(&[thrown]);
@@ -156,15 +128,5 @@ impl Lower<'_> {
         self.set_word(handler.register, exception, Known::Nothing);
         self.edge(handler.target);
         self.state = saved;
-    }
-
-    pub(super) fn builtin(&mut self, which: Builtin, d: Reg, from: Reg, count: u8) {
-        if self.inline_builtin(which, d, from) {
-            return;
-        }
-        let words: Vec<Value> = (from..from + count).map(|register| self.word(register)).collect();
-        let number = self.e.fixed(int(which as i32));
-        let word = self.helper(Helper::Builtin, &[number], &words);
-        self.set_reference(d, word, Known::Nothing);
     }
 }

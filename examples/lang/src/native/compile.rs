@@ -165,10 +165,11 @@ impl Code {
         self.compiled.is_some() && self.begun < GENERATIONS
     }
 
-    /// Notes `exits` exits. Returns whether it is time for the next generation.
+    /// Notes `exits` exits. Returns whether it is time for the next generation. Each waits twice as
+    /// long as the one before, for the reasons to leave that the code does not know yet.
     pub(super) fn leaves_often(&mut self, exits: u32, most: u32) -> bool {
         self.exits += exits;
-        self.exits >= most && self.has_next()
+        self.exits >= most << self.begun.saturating_sub(1) && self.has_next()
     }
 }
 

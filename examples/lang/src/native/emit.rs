@@ -69,6 +69,13 @@ impl Emit {
         self.b.insert(InstSpec::new(Opcode::Store, ty, imm, &[address, value]));
     }
 
+    /// Stores successive values of 8 bytes.
+    pub(super) fn store_all(&mut self, address: Value, offset: u32, values: &[Value]) {
+        for (index, value) in (0..).zip(values) {
+            self.store(address, offset + index * 8, *value);
+        }
+    }
+
     pub(super) fn call(&mut self, func: Func, args: &[Value]) -> Value {
         self.b.insert_value(InstSpec::call(func, args, &[Type::Ref]))
     }

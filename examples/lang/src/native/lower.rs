@@ -24,13 +24,14 @@ use osier::ir::{
 };
 use osier::ir::{FinishedFunction, FunctionBuilder, Signature};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The slot of the closure in a frame state, behind the slots of the registers.
 pub(super) const CLOSURE: u32 = 254;
 /// The slot of the depth of the activation.
 pub(super) const DEPTH: u32 = 255;
 /// The most instructions of callees that a function inlines.
-pub(super) const MOST_INLINED: usize = 256;
+pub(super) const MOST_INLINED: usize = 128;
 /// Marks the program counter of the state of a loop header.
 pub(super) const HEADER: u32 = 1 << 31;
 /// The representations of frame states: a word, an int32, a double.
@@ -163,8 +164,8 @@ pub(super) struct Lower<'a> {
     /// The paths of calls inlined.
     pub(super) inlined_calls: u32,
     /// In inlined code: the call.
-    pub(super) within: Option<&'a InlinedCall>,
-    /// Whether inlined code would call the runtime.
+    pub(super) within: Option<&'a InlinedCall<'a>>,
+    /// Whether inlined code of a complete base would call the runtime.
     pub(super) needs_runtime: bool,
 }
 
@@ -326,7 +327,8 @@ impl<'a> Lower<'a> {
             let content = LocalContent::Value(self.e.b.use_var(variable));
             locals.push(Local { slot, content, representation: WORD });
         }
-        FrameState::new(self.input.number, pc, locals)
+        let caller = self.within.map(|call| Arc::clone(&call.state));
+        FrameState { caller, ..FrameState::new(self.input.number, pc, locals) }
     }
 
     fn before_or(&self, pc: u32) -> &State {
@@ -364,7 +366,7 @@ impl<'a> Lower<'a> {
     }
 
     pub(super) fn place_exit(&mut self) {
-        if self.within.is_some() {
+        if self.within.is_some() && self.input.is_complete {
             return;
         }
         let Some(exit) = self.exit.take() else { return };
@@ -385,8 +387,8 @@ impl<'a> Lower<'a> {
     /// Notes the frame of the interpreter in front of the instruction.
     pub(super) fn note_state(&mut self) {
         let state = match self.within {
-            Some(call) => call.state.clone(),
-            None => self.frame_state(self.pc, self.pc),
+            Some(call) if self.input.is_complete => FrameState::clone(&call.state),
+            _ => self.frame_state(self.pc, self.pc),
         };
         self.e.b.frame_state(state);
     }
@@ -547,6 +549,9 @@ impl<'a> Lower<'a> {
                 self.access(op);
             }
             Op::Builtin(which, d, from, count) => self.builtin(which, d, from, count),
+            Op::NewCell(..) | Op::Closure(..) | Op::NewObject(..) | Op::NewArray(..) => {
+                self.allocation(op);
+            }
             _ if needs_profile(op) => self.numbers(op),
             other => self.variables(other),
         }

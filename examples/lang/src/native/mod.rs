@@ -9,6 +9,7 @@
 //! A base cannot be replaced, so a function of the language has several functions of the IR, a
 //! *generation* each. The code of an earlier generation then calls the next generation.
 
+mod allocate;
 mod branches;
 mod calls;
 mod compile;
@@ -16,18 +17,18 @@ mod complete;
 mod emit;
 mod entrances;
 mod inline;
+mod library;
 mod lower;
 mod operations;
 mod registers;
 mod runtime;
 
-use crate::bytecode::{Pc, Reg};
+use crate::bytecode::{Op, Pc, Reg};
 use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, PAGES, THROWN, Thrown, header};
 use crate::interp::{Failed, Frame, Host, Machine, Uncaught};
-use crate::profile::kind_of;
 use crate::value::{NIL, Word, address, as_number, int, is_int, number, tag, tag_of};
 use compile::{Asked, Code, Compiled, Loops, RowCounts};
-use osier::interp::{Limits, Options, Outcome, TraceLevel};
+use osier::interp::{HostError, Limits, Options, Outcome, TraceLevel};
 use osier::ir::module::{FuncDecl, MemoryDecl, MemoryKind};
 use osier::ir::{Func, LocalContent, Memory, Module, Value};
 use osier::jit::{
@@ -45,7 +46,7 @@ pub(crate) fn heap_memory() -> Memory {
 }
 
 /// The functions of the IR for each function of the language.
-const GENERATIONS: usize = 4;
+const GENERATIONS: usize = 8;
 /// The most nested runs at which the interpreter still enters loops.
 const MOST_NESTED: usize = 200;
 
@@ -279,7 +280,7 @@ impl Machine {
     ) -> Result<Option<Func>, CallbackEnd> {
         let profile = &mut self.profile[number as usize];
         profile.called += 1;
-        profile.params.iter_mut().zip(args).for_each(|(seen, arg)| *seen |= kind_of(*arg));
+        args.iter().enumerate().for_each(|(index, arg)| profile.saw_argument(index, *arg));
         let Some(native) = &self.native else { return Ok(None) };
         if profile.called >= native.tuning.calls && native.codes[number as usize].is_new() {
             self.make(back, number)?;
@@ -322,8 +323,13 @@ impl Machine {
             self.left(back, frame.proto, MISSED)?;
             return Ok(None);
         };
+        let left = self.leave_window(frame);
         let entered = back.enter(self, place, &|value| contents.get(&value).copied())?;
-        let Some(results) = entered else { return Ok(None) };
+        let Some(results) = entered else {
+            // Nothing has run, so no object has moved.
+            self.restore_window(frame, &left);
+            return Ok(None);
+        };
         if let Some(native) = &mut self.native {
             native.counts.entered += 1;
             native.rows.entered(place);
@@ -427,6 +433,14 @@ fn unboxed(heap: &Heap<'_>, word: Word, representation: u32) -> Option<u64> {
     }
 }
 
+/// An activation that native code has left, so many instructions behind its program counter.
+fn frame_of(activation: &HandedActivation, behind: Pc, result: Reg) -> Frame {
+    let slot = |slot| activation.slot(slot).map_or(0, |slot| slot.bits);
+    let (closure, depth) = (slot(lower::CLOSURE), slot(lower::DEPTH) as u32);
+    let (proto, pc) = (activation.function, (activation.pc & !lower::HEADER) as Pc + behind);
+    Frame { proto, pc, base: 0, closure, depth, result }
+}
+
 /// The registers of an activation that native code has left.
 fn registers(activation: &HandedActivation) -> impl Iterator<Item = (usize, Word)> {
     activation.locals.iter().filter_map(|local| {
@@ -466,18 +480,27 @@ impl Embedder for Machine {
     }
 
     fn resume(&mut self, frame: &mut DeoptFrame<'_>) -> Result<Vec<Slot>, CallbackEnd> {
-        let activation = frame.activations[0].clone();
+        let activations = frame.activations.to_vec();
         let mut back = frame.back();
-        let slot = |slot| activation.slot(slot).map_or(0, |slot| slot.bits);
-        let (closure, depth) = (slot(lower::CLOSURE), slot(lower::DEPTH) as u32);
-        let (proto, pc) = (activation.function, (activation.pc & !lower::HEADER) as Pc);
         if let Some(native) = &mut self.native {
             native.counts.exits += 1;
         }
         self.set_chaos(&mut back);
-        self.left(&mut back, proto, 1)?;
-        let frame = Frame { proto, pc, base: 0, closure, depth, result: 0 };
-        let ended = self.activate(&mut Host::Native(&mut back), frame, registers(&activation));
+        let (inner, outer) = activations.split_first().expect("there is one at least");
+        self.left(&mut back, outer.last().unwrap_or(inner).function, 1)?;
+        let (floor, mut to) = (self.frames.len(), 0);
+        for caller in outer.iter().rev() {
+            // It waits behind its call.
+            let frame = frame_of(caller, 1, to);
+            let code = &self.program.protos[caller.function as usize].code;
+            let Op::Call(result, ..) = code[frame.pc as usize - 1] else {
+                return Err(HostError::failed("an activation waits without a call").into());
+            };
+            to = result;
+            self.wait(frame, registers(caller));
+        }
+        self.wait(frame_of(inner, 0, to), registers(inner));
+        let ended = self.execute(&mut Host::Native(&mut back), floor);
         let bits = result(ended, &mut back)?;
         Ok(vec![Slot { ty: osier::ir::Type::Ref, bits }])
     }

@@ -4,10 +4,9 @@ use super::lower::Lower;
 use super::registers::{Known, Rep};
 use super::runtime::Helper;
 use crate::bytecode::{Arith, Compare, Op, Reg};
-use crate::heap::{CHARS, Place, at};
-use crate::library::Builtin;
+use crate::heap::{Place, at};
 use crate::profile::kind;
-use crate::value::{FIRST_TAGGED, NIL, TRUE, int, reference, tag};
+use crate::value::{FIRST_TAGGED, TRUE, int, reference, tag};
 use osier::ir::{Block, Opcode, Type, Value};
 
 /// An operand of arithmetic.
@@ -98,7 +97,7 @@ impl Lower<'_> {
         }
     }
 
-    fn as_int(&mut self, operand: Operand) -> Value {
+    pub(super) fn as_int(&mut self, operand: Operand) -> Value {
         match operand {
             Operand::Register(register, _) => self.int(register),
             Operand::Small(n) => self.e.int(n),
@@ -325,8 +324,14 @@ impl Lower<'_> {
         }
         // Values other than numbers and strings are equal if their words are.
         let by_word = |rep: Rep| rep.tag().is_some_and(|tag| tag != tag::STRING);
-        let is_by_word = by_word(self.rep(a)) || by_word(self.rep(b));
-        if kind == Compare::Eq && is_by_word {
+        let is_known = by_word(self.rep(a)) || by_word(self.rep(b));
+        let others = kind::NUMBER | kind::STRING;
+        if kind == Compare::Eq
+            && (is_known
+                || self.lacks(&[(a, of_a)], others)
+                || self.lacks(&[(b, of_b)], others)
+                || self.lacks(&[(a, of_a), (b, of_b)], others & !kind::INT))
+        {
             let words = [self.word(a), self.word(b)];
             return self.e.op(Opcode::Eq, Type::I64, &words);
         }
@@ -335,6 +340,35 @@ impl Lower<'_> {
         let result = self.helper(Helper::Compare, &operands, &[]);
         let (word, yes) = (self.e.bits(result), self.e.word(TRUE));
         self.e.op(Opcode::Eq, Type::I64, &[word, yes])
+    }
+
+    /// Guards that registers hold no double, no string and, if `kinds` says so, no int32. Returns
+    /// false, without a guard, where such a value was seen, or nothing.
+    fn lacks(&mut self, registers: &[(Reg, u16)], kinds: u16) -> bool {
+        let has_some = |(register, seen): &(Reg, u16)| {
+            // The number may come from another function, whose comparison never saw it.
+            let kept = match self.rep(*register) {
+                Rep::Int => kind::INT,
+                Rep::Double => kind::DOUBLE,
+                Rep::Word(_) | Rep::Dead => 0,
+            };
+            let seen = seen & !kind::OVERFLOW | kept;
+            seen == 0 || seen & kinds != 0
+        };
+        if registers.iter().any(has_some) {
+            return false;
+        }
+        let least = if kinds & kind::INT == 0 { FIRST_TAGGED } else { reference(tag::OBJECT, 0) };
+        for (register, _) in registers {
+            if self.rep(*register) != Rep::Int {
+                let (word, least) = (self.word(*register), self.e.word(least));
+                let is_string = self.e.has_tag(word, tag::STRING);
+                let is_below = self.e.op(Opcode::Ult, Type::I64, &[word, least]);
+                let fails = self.e.op(Opcode::Or, Type::I32, &[is_string, is_below]);
+                self.guard_not(fails);
+            }
+        }
+        true
     }
 
     /// Fields and elements.
@@ -383,6 +417,11 @@ impl Lower<'_> {
                 let (header, at) = self.array_and_index(array, index);
                 let length = self.e.load(Type::I32, header, 0);
                 let is_in = self.e.op(Opcode::Ult, Type::I32, &[at, length]);
+                if self.kinds()[0] & kind::OVERFLOW == 0 {
+                    self.guard(is_in);
+                    let element = self.element(header, at);
+                    return self.e.store(element, 0, value);
+                }
                 let (inside, outside) = self.e.fork(is_in);
                 let end = self.e.b.reserve_block();
                 self.e.place(inside);
@@ -471,7 +510,7 @@ impl Lower<'_> {
 
     /// Appends a value to an array with space and continues at `end`, if the index is its length.
     /// Returns the block for all other cases, which is yet to be placed.
-    fn append(
+    pub(super) fn append(
         &mut self,
         header: Value,
         index: Value,
@@ -493,70 +532,10 @@ impl Lower<'_> {
         slow
     }
 
-    fn element(&mut self, header: Value, index: Value) -> Value {
+    pub(super) fn element(&mut self, header: Value, index: Value) -> Value {
         let elements = self.e.load(Type::I32, header, at::ELEMENTS);
         let three = self.e.int(3);
         let offset = self.e.op(Opcode::Shl, Type::I32, &[index, three]);
         self.e.op(Opcode::Add, Type::I32, &[elements, offset])
-    }
-
-    /// Functions of the library without a call. Returns false for others.
-    pub(super) fn inline_builtin(&mut self, which: Builtin, d: Reg, from: Reg) -> bool {
-        let [of_a, of_b] = self.kinds();
-        let (a, b) = (Operand::Register(from, of_a), Operand::Register(from + 1, of_b));
-        let tag_a = match self.rep(from) {
-            Rep::Word(Known::Nothing) if of_a.is_power_of_two() => {
-                Some(u64::from(of_a.trailing_zeros()) + tag::INT - 1)
-            }
-            rep => rep.tag(),
-        };
-        match (which, tag_a) {
-            (Builtin::Sqrt | Builtin::Floor, _) if self.numeric(a) != 0 => {
-                let double = self.as_double(a);
-                let op = if which == Builtin::Sqrt { Opcode::Fsqrt } else { Opcode::Ffloor };
-                let result = self.e.op(op, Type::F64, &[double]);
-                self.set_double(d, result);
-            }
-            (Builtin::Len, Some(of @ (tag::ARRAY | tag::STRING))) => {
-                let address = self.address(from, of);
-                let length = self.e.load(Type::I32, address, 0);
-                self.set_int(d, length);
-            }
-            (Builtin::Byte, Some(tag::STRING)) if self.numeric(b) == kind::INT => {
-                let (string, index) = (self.address(from, tag::STRING), self.as_int(b));
-                let length = self.e.load(Type::I32, string, 0);
-                let is_in = self.e.op(Opcode::Ult, Type::I32, &[index, length]);
-                self.guard(is_in);
-                let at = self.e.op(Opcode::Add, Type::I32, &[string, index]);
-                let byte = self.e.byte(at, at::BYTES);
-                self.set_int(d, byte);
-            }
-            (Builtin::Char, _) if self.numeric(a) == kind::INT => {
-                let (byte, most, four) = (self.as_int(a), self.e.int(256), self.e.int(4));
-                let is_byte = self.e.op(Opcode::Ult, Type::I32, &[byte, most]);
-                self.guard(is_byte);
-                let offset = self.e.op(Opcode::Shl, Type::I32, &[byte, four]);
-                let wide = self.e.op(Opcode::Uextend, Type::I64, &[offset]);
-                let first = self.e.word(reference(tag::STRING, CHARS));
-                let word = self.e.op(Opcode::Add, Type::I64, &[first, wide]);
-                self.set_word(d, word, Known::Tag(tag::STRING));
-            }
-            (Builtin::Push, Some(tag::ARRAY)) => {
-                let (array, value) = (self.address(from, tag::ARRAY), self.word(from + 1));
-                let (length, end) = (self.e.load(Type::I32, array, 0), self.e.b.reserve_block());
-                let slow = self.append(array, length, length, value, end);
-                self.e.place(slow);
-                let index = self.e.boxed(length);
-                let index = self.e.reference(index);
-                let operands = [self.reference(from), index, self.reference(from + 1)];
-                self.helper(Helper::SetIndex, &operands, &[]);
-                self.e.b.jump(end, &[]);
-                self.e.place(end);
-                let nil = self.e.fixed(NIL);
-                self.set_reference(d, nil, Known::Tag(tag::SPECIAL));
-            }
-            _ => return false,
-        }
-        true
     }
 }

@@ -188,16 +188,26 @@ fn execute(
         Helper::Compare => heap.compare(COMPARE[small(a)], b, c).map(boolean),
         Helper::GetField => runtime.field(heap, a, b as u32),
         Helper::SetField => runtime.set_field(heap, a, b as u32, c).map(|()| NIL),
-        Helper::SetIndex => heap.set_index(a, b, c).map(|()| NIL),
+        Helper::SetIndex => heap.set_index(a, b, c).map(|_| NIL),
         Helper::Object => heap.object(a as u32, b as u32),
         Helper::Cell => heap.cell(a),
         with_operands => {
-            let operands: Vec<Word> =
-                (0..count).map(|index| heap.word(OPERANDS + index * 8)).collect();
+            // Most have few, which need no allocation.
+            let (mut few, mut many) = ([NIL; 8], Vec::new());
+            let operands = match few.get_mut(..count as usize) {
+                Some(few) => few,
+                None => {
+                    many.resize(count as usize, NIL);
+                    &mut many[..]
+                }
+            };
+            for (index, operand) in (0..).zip(&mut *operands) {
+                *operand = heap.word(OPERANDS + index * 8);
+            }
             match with_operands {
-                Helper::Builtin => runtime.builtin(heap, Builtin::ALL[small(a)].1, &operands),
-                Helper::Array => heap.array(&operands),
-                _ => heap.closure(a as u32, &operands),
+                Helper::Builtin => runtime.builtin(heap, Builtin::ALL[small(a)].1, operands),
+                Helper::Array => heap.array(operands),
+                _ => heap.closure(a as u32, operands),
             }
         }
     }
