@@ -10,6 +10,8 @@ use wicker::native::{Counts, Tuning};
 
 /// Rounds; in each, every way runs a program once, but interpreters run in the first alone.
 const ROUNDS: usize = 5;
+/// The runs of an empty program, whose median is subtracted from a time.
+const STARTS: usize = 3;
 
 /// A way to run a program.
 struct Way {
@@ -33,7 +35,8 @@ const OTHERS: [(&str, &str); 3] = [("lua5.4", "lua"), ("luajit", "lua"), ("node"
 /// The last lines have the geometric means of the median ratios.
 ///
 /// # Errors
-/// If a program cannot be run, fails, or prints another text than is expected.
+/// If a program cannot be run, fails, prints another text than is expected, or takes no longer than
+/// an empty program whose time is subtracted.
 pub(crate) fn run(directory: &Path) -> Result<(), String> {
     let listed = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()));
     let mut files: Vec<PathBuf> = listed?.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -41,7 +44,12 @@ pub(crate) fn run(directory: &Path) -> Result<(), String> {
     files.sort();
     let ways = ways()?;
     let mut logarithms = vec![Vec::new(); ways.len()];
-    print(format!("milliseconds, quartiles of {ROUNDS} rounds; as a multiple of the native time"))?;
+    let slow = ways.iter().filter(|way| way.is_slow).map(|way| way.label);
+    print(format!(
+        "milliseconds, and as a multiple of the native time: medians (and quartiles) of {ROUNDS} \
+         rounds, but one round of {}",
+        slow.collect::<Vec<_>>().join(", ")
+    ))?;
     for file in &files {
         print(file.file_stem().unwrap_or_default().to_string_lossy().into_owned())?;
         for (all, measured) in logarithms.iter_mut().zip(compare(&ways, file)?) {
@@ -75,13 +83,37 @@ fn compare(ways: &[Way], file: &Path) -> Result<Vec<Option<f64>>, String> {
         if times.is_empty() {
             return Ok(None);
         }
-        let ([low, time, high], [least, ratio, most]) = (quartiles(times), quartiles(ratios));
-        print(format!(
-            "  {label:11} {time:7.0} ({low:.0} to {high:.0}) {ratio:9.3} ({least:.3} to {most:.3})"
-        ))?;
+        let (line, ratio) = line(times, ratios);
+        print(format!("  {label:11} {line}"))?;
         Ok(Some(ratio))
     });
     shown.collect()
+}
+
+/// The median of times and of ratios, with the quartiles of more than one round. Returns the median
+/// ratio, too.
+fn line(times: Vec<f64>, ratios: Vec<f64>) -> (String, f64) {
+    let is_single = times.len() == 1;
+    let ([low, time, high], [least, ratio, most]) = (quartiles(times), quartiles(ratios));
+    let line = match is_single {
+        true => format!("{time:7.0} {ratio:9.3}"),
+        false => {
+            format!("{time:7.0} ({low:.0} to {high:.0}) {ratio:9.3} ({least:.3} to {most:.3})")
+        }
+    };
+    (line, ratio)
+}
+
+/// The time of a program without the median time of the empty program.
+///
+/// # Errors
+/// If nothing is left.
+fn without_start(time: f64, starts: Vec<f64>) -> Result<f64, String> {
+    let [_, start, _] = quartiles(starts);
+    match time > start {
+        true => Ok(time - start),
+        false => Err(format!("{time:.1} ms, and {start:.1} ms for an empty program")),
+    }
 }
 
 /// The own ways, the native way first, and the others that are installed. Prints the names of
@@ -116,15 +148,21 @@ impl Way {
 
     /// The time that a program takes.
     fn milliseconds(&self, file: &Path) -> Result<f64, String> {
-        let start = if self.is_slow_to_start { self.run(Path::new("/dev/null"))?.0 } else { 0.0 };
         let expected = file.with_extension("expected");
         let expected =
             std::fs::read(&expected).map_err(|error| format!("{}: {error}", expected.display()))?;
-        let (time, output) = self.run(&self.program(file))?;
-        match output == expected {
-            true => Ok(time - start),
-            false => Err(format!("{}: {}", self.label, String::from_utf8_lossy(&output))),
+        let program = self.program(file);
+        let (time, output) = self.run(&program)?;
+        if output != expected {
+            return Err(format!("{}: {}", self.label, String::from_utf8_lossy(&output)));
         }
+        if !self.is_slow_to_start {
+            return Ok(time);
+        }
+        let start = |_| Ok(self.run(Path::new("/dev/null"))?.0);
+        let starts = (0..STARTS).map(start).collect::<Result<_, String>>()?;
+        without_start(time, starts)
+            .map_err(|why| format!("{} {}: {why}", self.label, program.display()))
     }
 
     /// The milliseconds of a process, and its output.
@@ -169,4 +207,26 @@ fn print(line: String) -> Result<(), String> {
 pub(crate) fn quartiles(mut all: Vec<f64>) -> [f64; 3] {
     all.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| all[all.len() * quarter / 4])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{line, without_start};
+
+    #[test]
+    fn one_round_has_no_quartiles() {
+        assert_eq!(line(vec![12.0], vec![1.5]), ("     12     1.500".to_owned(), 1.5));
+        let (line, ratio) = line(vec![3.0, 1.0, 2.0], vec![1.5, 0.5, 1.0]);
+        assert_eq!(line, "      2 (1 to 3)     1.000 (0.500 to 1.500)");
+        assert_eq!(ratio, 1.0);
+    }
+
+    #[test]
+    fn a_time_no_longer_than_the_start_is_refused() {
+        assert_eq!(without_start(50.0, vec![90.0, 40.0, 30.0]), Ok(10.0));
+        for time in [40.0, 35.0] {
+            let why = without_start(time, vec![90.0, 40.0, 30.0]).expect_err("nothing is left");
+            assert!(why.contains("empty program"), "{why}");
+        }
+    }
 }

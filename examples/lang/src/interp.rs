@@ -450,7 +450,7 @@ macro_rules! arithmetic {
             $self.r[$d as usize] = int(result);
         } else {
             if is_int(a) && is_int(b) {
-                $self.saw_overflow::<P>();
+                $self.saw_event::<P>(kind::OVERFLOW);
             }
             $self.r[$d as usize] = $self.heap.arith($kind, a, b)?;
         }
@@ -483,11 +483,11 @@ impl Activation<'_> {
         }
     }
 
-    /// Notes [`kind::OVERFLOW`].
+    /// Notes [`kind::OVERFLOW`] or [`kind::APPENDED`].
     #[inline(always)]
-    fn saw_overflow<const P: bool>(&mut self) {
+    fn saw_event<const P: bool>(&mut self, event: u16) {
         if P {
-            self.profile.operands[self.pc - 1][0] |= kind::OVERFLOW;
+            self.profile.operands[self.pc - 1][0] |= event;
         }
     }
 
@@ -526,7 +526,7 @@ impl Activation<'_> {
                         Some(sum) => int(sum),
                         None => {
                             if is_int(a) {
-                                self.saw_overflow::<P>();
+                                self.saw_event::<P>(kind::OVERFLOW);
                             }
                             self.heap.arith(Arith::Add, a, int(n))?
                         }
@@ -554,7 +554,7 @@ impl Activation<'_> {
                     let next = match next {
                         Some(next) => int(next),
                         None => {
-                            self.saw_overflow::<P>();
+                            self.saw_event::<P>(kind::OVERFLOW);
                             self.heap.arith(Arith::Add, now, int(1))?
                         }
                     };
@@ -587,7 +587,7 @@ impl Activation<'_> {
                     let [a, index, value] = [a, index, value].map(|at| self.r[at as usize]);
                     self.saw::<P>(a, index);
                     if self.heap.set_index(a, index, value)? {
-                        self.saw_overflow::<P>();
+                        self.saw_event::<P>(kind::APPENDED);
                     }
                 }
                 Op::Call(to, callee, args) => return Ok(Left::Call { to, callee, args }),

@@ -14,8 +14,10 @@ pub mod kind {
     pub const NUMBER: u16 = 3;
     /// A string.
     pub const STRING: u16 = 16;
-    /// The result of an operation on two int32 was no int32; or an element was appended.
+    /// Of arithmetic: the result of an operation on two int32 was no int32.
     pub const OVERFLOW: u16 = 256;
+    /// Of a store to an element: it appended the element.
+    pub const APPENDED: u16 = 512;
 }
 
 /// The kind of a value.

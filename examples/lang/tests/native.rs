@@ -304,7 +304,8 @@ fn guards_that_fail_leave_into_the_interpreter() {
     assert!(counts.exits > 0, "{counts:?}");
     same("func f(a) { return -a; } for i in 1..50 { f(i); } print(1 / f(0), f(-2147483648));");
     same(
-        "func f(a, b) { return a // b; } for i in 1..50 { f(i, 3); } print(f(7, -2), 1 / f(0, -3), f(7, 0));",
+        "func f(a, b) { return a // b; } for i in 1..50 { f(i, 3); }
+        print(f(7, -2), 1 / f(0, -3), f(7, 0));",
     );
     same("func f(o) { return o.x; } for i in 0..50 { f({x: i}); } print(f({y: 1, x: 2}), f({}));");
 }
@@ -325,7 +326,9 @@ fn exceptions_cross_native_code() {
 #[test]
 fn an_exception_out_of_an_entered_loop_passes_its_activation_once() {
     same(
-        "func f(n) { try { for i in 0..n { if i == 40 { throw i; } } } catch e { print(e); throw e + 1; } }
+        "func f(n) {
+            try { for i in 0..n { if i == 40 { throw i; } } } catch e { print(e); throw e + 1; }
+        }
         try { f(50); } catch e { print(\"out\", e); }",
     );
 }
@@ -343,7 +346,8 @@ fn heap_objects_are_those_of_the_interpreter() {
     same(
         "var a = []; for i in 0..50 { a[i] = i; push(a, i); pop(a); } print(len(a), a[49], pop(a));
         for i in 0..60 { if i % 7 == 3 { push(a, {i: i}); } pop(a); } print(pop(a), len(a));
-        var t = \"\"; for i in 0..50 { t = t + char(48 + i % 10) + str(i / 2); } print(t, byte(t, 4), slice(t, 3, 9));",
+        var t = \"\"; for i in 0..50 { t = t + char(48 + i % 10) + str(i / 2); }
+        print(t, byte(t, 4), slice(t, 3, 9));",
     );
 }
 

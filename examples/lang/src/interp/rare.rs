@@ -10,7 +10,7 @@ impl Activation<'_> {
                 let (a, b) = (self.r[a as usize], self.r[b as usize]);
                 self.saw::<P>(a, b);
                 if P && is_int(a) && is_int(b) && b as i32 <= 0 {
-                    self.saw_overflow::<P>();
+                    self.saw_event::<P>(kind::OVERFLOW);
                 }
                 let small = match is_int(a) && is_int(b) {
                     true => arith.of_ints(a as i32, b as i32),
@@ -25,7 +25,7 @@ impl Activation<'_> {
                 let word = self.r[a as usize];
                 self.saw::<P>(word, NIL);
                 if P && word as i32 & i32::MAX == 0 {
-                    self.saw_overflow::<P>();
+                    self.saw_event::<P>(kind::OVERFLOW);
                 }
                 let number = as_number(word).ok_or_else(|| self.heap.unfit("-", word, None))?;
                 self.r[d as usize] = value::number(-number);

@@ -5,9 +5,10 @@
 //! Where a guard of inlined code fails, the run leaves with two frames of the interpreter: the
 //! frame of the function, and the frame of its caller, which waits behind the call.
 //!
-//! A complete base has no exits. It inlines small functions without effects or calls: where a guard
-//! fails, the interpreter makes the whole call. So does other code where a call has had several
-//! callees.
+//! Where a call has had several callees, code inlines those of them alone that have no effects or
+//! calls: the code of several functions with effects takes longer to make than it gains. A complete
+//! base inlines no others at all. It has no exits, so where a guard of inlined code fails, the
+//! interpreter makes the whole call.
 
 use super::CallUse;
 use super::lower::{Around, Lower, MOST_INLINED, liveness};

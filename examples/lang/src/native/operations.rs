@@ -417,7 +417,7 @@ impl Lower<'_> {
                 let (header, at) = self.array_and_index(array, index);
                 let length = self.e.load(Type::I32, header, 0);
                 let is_in = self.e.op(Opcode::Ult, Type::I32, &[at, length]);
-                if self.kinds()[0] & kind::OVERFLOW == 0 {
+                if self.kinds()[0] & kind::APPENDED == 0 {
                     self.guard(is_in);
                     let element = self.element(header, at);
                     return self.e.store(element, 0, value);
