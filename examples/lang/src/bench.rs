@@ -208,25 +208,3 @@ pub(crate) fn quartiles(mut all: Vec<f64>) -> [f64; 3] {
     all.sort_by(f64::total_cmp);
     [1, 2, 3].map(|quarter| all[all.len() * quarter / 4])
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{line, without_start};
-
-    #[test]
-    fn one_round_has_no_quartiles() {
-        assert_eq!(line(vec![12.0], vec![1.5]), ("     12     1.500".to_owned(), 1.5));
-        let (line, ratio) = line(vec![3.0, 1.0, 2.0], vec![1.5, 0.5, 1.0]);
-        assert_eq!(line, "      2 (1 to 3)     1.000 (0.500 to 1.500)");
-        assert_eq!(ratio, 1.0);
-    }
-
-    #[test]
-    fn a_time_no_longer_than_the_start_is_refused() {
-        assert_eq!(without_start(50.0, vec![90.0, 40.0, 30.0]), Ok(10.0));
-        for time in [40.0, 35.0] {
-            let why = without_start(time, vec![90.0, 40.0, 30.0]).expect_err("nothing is left");
-            assert!(why.contains("empty program"), "{why}");
-        }
-    }
-}

@@ -74,8 +74,8 @@ struct Call {
 pub(crate) fn run(steps: u64) -> Result<(), String> {
     let print = |line: String| writeln!(io::stdout(), "{line}").map_err(|e| e.to_string());
     print(format!(
-        "ns a step of calls with {}; medians of {MACHINES} machines; of calls 3 and 6 the fastest of \
-         {TIMES}",
+        "ns a step of calls with {}; medians of {MACHINES} machines; of calls 3 and 6 the fastest \
+         of {TIMES}",
         FUNCTIONS.join(", ")
     ))?;
     for name in NAMES {

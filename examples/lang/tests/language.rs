@@ -50,7 +50,8 @@ fn conditions_take_the_first_operand_that_decides() {
         "2 nil\n",
     );
     let all = "var a = [true, false]; for i in 0..2 { for j in 0..2 {
-        if a[i] and a[j] or !a[i] and !a[j] { print(i, j); } else if a[i] { print(\"first\"); } } }";
+        if a[i] and a[j] or !a[i] and !a[j] { print(i, j); } else if a[i] { print(\"first\"); }
+        } }";
     prints(all, "0 0\nfirst\n1 1\n");
 }
 
