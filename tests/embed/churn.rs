@@ -290,7 +290,7 @@ fn freed_code_is_unmapped_while_the_run_goes_on() {
     });
 }
 
-/// One function whose code calls `@f` and `@g` in turn. Freed code leaves its addresses to the next.
+/// One function whose code calls `@f` and `@g` in turn. Later code takes addresses of freed code.
 const IMPORTS: &str = "
 import func @f \"env\" \"f\" (i64) -> i64
 import func @g \"env\" \"g\" (i64) -> i64

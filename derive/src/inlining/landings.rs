@@ -30,7 +30,7 @@ pub struct CalleeLandings<'m> {
 struct CalleeLive {
     /// The frame states of the base.
     states: Option<Arc<FrameStates>>,
-    /// `None` for a base that no certificate relates to itself, and with states that do not fit.
+    /// `None` if no certificate relates the base to itself, or if the states do not fit the base.
     proved: OnceLock<Option<Checked<LivePoints>>>,
 }
 

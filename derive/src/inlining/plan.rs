@@ -92,11 +92,11 @@ impl InlinePlan {
         InlinePlan { states, ..self }
     }
 
-    /// The plan with the places of bases at which runs enter and leave, by function. Each function
-    /// of them has states ([`InlinePlan::with_states`]): one at each exit, and one behind each call
-    /// that may be inlined, where its frame waits. Without the latter, exits of the callee have no
-    /// entry, and stand in [`Inlined::missing`]. [`inline`] refuses places that do not fit
-    /// ([`NotInlined::Places`]).
+    /// The plan with the places of bases at which runs enter and leave, by function. A function with
+    /// places needs states ([`InlinePlan::with_states`]): a state at each exit, and a state behind
+    /// each call that may be inlined, because a frame waits there. If a call lacks its state, the
+    /// exits of the callee have no entry, and stand in [`Inlined::missing`]. [`inline`] refuses
+    /// places that do not fit ([`NotInlined::Places`]).
     ///
     /// [`Inlined::missing`]: super::Inlined::missing
     /// [`inline`]: super::inline

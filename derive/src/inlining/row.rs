@@ -71,8 +71,8 @@ impl InliningRow {
     /// have frame states. Example: the jump in place of a call corresponds to the call itself,
     /// which the interpreter would make; without a state there, the entry of the callee is the
     /// place to land (`an_exit_without_a_state_to_land_at_is_given_up`). With places of a plan
-    /// that assumes nothing, runs land in code of the function itself at its exits alone: the passes
-    /// before the inlining were made to keep entries there, and nowhere else
+    /// that assumes nothing, runs land in code of the function itself at its exits alone: the
+    /// passes before the inlining keep entries there, and nowhere else
     /// (`no_exit_of_random_inlined_code_is_lost_for_want_of_a_value`).
     pub(super) fn land_at_states(&mut self, module: &Module, copies: &Copies, plan: &InlinePlan) {
         if self.states.is_empty() {

@@ -34,7 +34,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compare programs with Lua 5.4, LuaJIT and node, those that are installed; takes minutes.
+    /// Compare programs with Lua 5.4, LuaJIT and node, as far as installed; takes minutes.
     Bench {
         /// The directory, with the same programs in Wicker, Lua and JavaScript.
         directory: PathBuf,

@@ -5,7 +5,7 @@
 //! Where a guard of inlined code fails, the run leaves with two frames of the interpreter: the
 //! frame of the function, and the frame of its caller, which waits behind the call.
 //!
-//! Where a call has had several callees, code inlines those of them alone that have no effects or
+//! Where a call has had several callees, code inlines those callees alone that have no effects or
 //! calls: the code of several functions with effects takes longer to make than it gains. A complete
 //! base inlines no others at all. It has no exits, so where a guard of inlined code fails, the
 //! interpreter makes the whole call.
