@@ -94,9 +94,9 @@ impl InlinePlan {
 
     /// The plan with the places of bases at which runs enter and leave, by function. A function
     /// with places needs states ([`InlinePlan::with_states`]): a state at each exit, and a state
-    /// behind each call that may be inlined, because a frame waits there. If a call lacks its state,
-    /// the exits of the callee have no entry, and stand in [`Inlined::missing`]. [`inline`] refuses
-    /// places that do not fit ([`NotInlined::Places`]).
+    /// behind each call that may be inlined, because a frame waits there. If a call lacks its
+    /// state, the exits of the callee have no entry, and stand in [`Inlined::missing`]. [`inline`]
+    /// refuses places that do not fit ([`NotInlined::Places`]).
     ///
     /// [`Inlined::missing`]: super::Inlined::missing
     /// [`inline`]: super::inline
