@@ -107,9 +107,9 @@ impl StatePoints<'_> {
 /// Derives a version of `base` and makes its entries at `points`. Values that the states of
 /// reachable exits alone name, such as a block parameter, are kept from the start. If an exit lacks
 /// other values that the version does not have, the driver derives the version again and keeps
-/// these, too. If exits or entrances still lack entries, the driver
-/// gives up rewrites like [`super::derive_proved`], within the bounds of the recipe:
-/// [`super::Retry::BRIEF`] suits a program that waits. With [`super::Retry::OFF`], the driver
+/// these, too. If exits or entrances still lack entries, the driver gives up rewrites like
+/// [`super::derive_proved`], within the bounds of the recipe: [`super::Retry::BRIEF`] suits a
+/// program that waits. With [`super::Retry::OFF`], the driver
 /// neither keeps values nor gives up rewrites. It never gives up rewrites for a point without an
 /// entry from the base to itself. The result loses no more points than the version of the whole
 /// pipeline. The level is the last level of the recipe, or [`Level::Avail`].
