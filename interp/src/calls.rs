@@ -7,7 +7,6 @@ use super::memory::Memories;
 use super::program::Program;
 use super::tables::Tables;
 use super::version::MachineVersion;
-use ir::effect::DeclaredEffect;
 use ir::entity::{Func, Sig, Table};
 use ir::reference;
 use ir::text::AtName;
@@ -100,7 +99,7 @@ pub(super) fn call_host(
     memories: &mut Memories,
 ) -> Result<ValueList, HostError> {
     let decl = &program.declarations().funcs[func];
-    if decl.effect == DeclaredEffect::Any {
+    if !decl.effect.is_bounded() {
         return call_undeclared(program, func, args, host, memories);
     }
     let exceeds = |what: &str| {

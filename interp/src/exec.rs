@@ -18,7 +18,6 @@ use super::ref_roots::RefRoots;
 use super::version::MachineVersion;
 use super::view::{Control, Scope, View};
 use super::visits::{Attention, is_asked};
-use ir::effect::DeclaredEffect;
 use ir::entity::{Func, Inst, Memory, OsrPoint, Sig, Table};
 use ir::eval;
 use ir::opcode::Opcode;
@@ -331,7 +330,7 @@ fn run_loop<const SCOPE: u8, const COUNTED: bool>(
                     trace.ret_host(&returned, observed_digest(memories, globals));
                 }
                 if let Some(collector) = &mut machine.collector
-                    && effect == DeclaredEffect::Any
+                    && !effect.is_bounded()
                 {
                     activations.top_mut().pc = pc as u32;
                     collector.collect(RefRoots {

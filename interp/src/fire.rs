@@ -226,7 +226,8 @@ impl Machine {
         let entry = entry.entry();
         let mut assigned = AssignedValues::new();
         let assign = |_, value, bits| assigned.push((value, bits));
-        let writes = self.compensated(|read| entry.run(read, assign))?;
+        let objects = self.objects_of(entry).map_err(FireError::Code)?;
+        let writes = self.compensated(|read| entry.run_with(&objects, read, assign))?;
         // The transfer precedes the stores, because a failed transfer must leave memory unchanged.
         self.may_become(to).map_err(FireError::Transfer)?;
         let landings = self.landings(to, entry, &assigned).map_err(FireError::Transfer)?;

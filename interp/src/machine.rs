@@ -22,6 +22,7 @@ use super::instantiate::{
 };
 use super::limits::{Limits, Options};
 use super::memory::Memories;
+use super::objects::Allocator;
 use super::outcome::{Outcome, Site};
 use super::program::Program;
 use super::ref_roots::StressCollector;
@@ -71,6 +72,8 @@ pub struct Machine {
     pub(super) stops_at_imports: bool,
     /// The collector of [`Machine::stress_collector`].
     pub(super) collector: Option<StressCollector>,
+    /// Makes the objects of transitions.
+    pub(super) allocator: Option<Arc<dyn Allocator>>,
 }
 
 impl Machine {
@@ -133,6 +136,7 @@ impl Machine {
             raw: false,
             stops_at_imports: false,
             collector: None,
+            allocator: None,
         };
         machine.extend_with_regions(program, regions)?;
         Ok(machine)

@@ -232,7 +232,9 @@ impl Machine {
         self.require_versions(to, &entry)?;
         let entry = entry.entry();
         let mut assigned = AssignedValues::new();
-        let ran = entry.run(read, |_, value, bits| assigned.push((value, bits)));
+        let objects = self.objects_of(entry).map_err(FireError::Code)?;
+        let assign = |_, value, bits| assigned.push((value, bits));
+        let ran = entry.run_with(&objects, read, assign);
         let writes = ran.map_err(FireError::Code)?;
         let refused = FireError::Transfer;
         let landings = self.landings(to, entry, &assigned).map_err(refused)?;

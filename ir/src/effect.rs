@@ -18,7 +18,7 @@ use std::fmt;
 
 /// The effects of an imported function at most. A smaller effect comes later in the order.
 ///
-/// Axioms of every effect except [`DeclaredEffect::Any`]: a call changes no byte of a memory and no
+/// Axioms of every effect except [`DeclaredEffect::Any`] and [`DeclaredEffect::Allocates`]: a call changes no byte of a memory and no
 /// size, global, table or segment of the module. It moves no reference: no collector runs. It
 /// calls no function of the module.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -26,6 +26,8 @@ pub enum DeclaredEffect {
     /// Anything.
     #[default]
     Any,
+    /// It makes an object, whatever else it does to the heap: see [`DeclaredEffect::is_allocator`].
+    Allocates,
     /// Effects outside of the module alone: the function may print, count, or end the run.
     Outside,
     /// No effect. The result depends on the arguments and on the state of the module: memories,
@@ -38,8 +40,13 @@ pub enum DeclaredEffect {
 
 impl DeclaredEffect {
     /// Every effect.
-    pub const ALL: [DeclaredEffect; 4] =
-        [DeclaredEffect::Any, DeclaredEffect::Outside, DeclaredEffect::Reads, DeclaredEffect::Pure];
+    pub const ALL: [DeclaredEffect; 5] = [
+        DeclaredEffect::Any,
+        DeclaredEffect::Allocates,
+        DeclaredEffect::Outside,
+        DeclaredEffect::Reads,
+        DeclaredEffect::Pure,
+    ];
 
     /// The effect with this name in the text form.
     pub fn from_name(name: &str) -> Option<DeclaredEffect> {
@@ -50,6 +57,7 @@ impl DeclaredEffect {
     pub const fn name(self) -> &'static str {
         match self {
             DeclaredEffect::Any => "any",
+            DeclaredEffect::Allocates => "allocates",
             DeclaredEffect::Outside => "outside",
             DeclaredEffect::Reads => "reads",
             DeclaredEffect::Pure => "pure",
@@ -69,7 +77,33 @@ impl DeclaredEffect {
 
     /// Whether the number and the order of calls is observable. If not, calls appear in no trace.
     pub fn is_traced(self) -> bool {
-        self < DeclaredEffect::Reads
+        self < DeclaredEffect::Reads && !self.is_allocator()
+    }
+
+    /// Whether calls change no memory and move no reference: every effect but `any` and `allocates`.
+    pub fn is_bounded(self) -> bool {
+        self >= DeclaredEffect::Outside
+    }
+
+    /// Whether the function makes objects: `@new(BYTES: i32, WORD: i64, ...) -> ref`. It may be
+    /// imported or defined.
+    ///
+    /// Example: `%p = call @new(%bytes, %word)` with the constants 24 and 5 << 48 returns a
+    /// reference to 24 bytes. `ref_bits %p` is 5 << 48 plus the address of these bytes in the first
+    /// memory. Passes may omit the call if code needs the bytes alone (`passes::RemoveObjects`).
+    ///
+    /// Axioms about a call with constant arguments:
+    ///
+    /// 1. It returns, or it ends the run because space is short. It may move objects, as a
+    ///    collector does. Otherwise it changes nothing that the program observes.
+    /// 2. The upper half of the reference's word is that of `WORD`. The lower half is the address
+    ///    of `BYTES` bytes, which no access traps at while the reference is in use.
+    /// 3. No access reads or writes the bytes but those whose address comes from the reference. The
+    ///    contents are unspecified until then.
+    /// 4. The behaviour of the program does not depend on where an object lies, or on objects to
+    ///    which nothing refers. No float depends on where an object lies.
+    pub fn is_allocator(self) -> bool {
+        self == DeclaredEffect::Allocates
     }
 
     /// Whether the function has no effects: it neither traps nor exits.

@@ -486,6 +486,13 @@ impl Opcode {
         matches!(self.shape(), Shape::Call | Shape::CallIndirect | Shape::CallValue)
     }
 
+    /// Whether the operation may move objects: a call whose function may reach a collector.
+    #[inline]
+    pub const fn may_move_objects(self) -> bool {
+        let is_declared = matches!(self, Opcode::CallPure | Opcode::CallReads | Opcode::CallOutside);
+        self.is_call() && !is_declared
+    }
+
     /// Whether the result depends on the operands alone. The operation may still trap.
     #[inline]
     pub const fn is_value_determined(self) -> bool {

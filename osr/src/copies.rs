@@ -19,7 +19,7 @@ use ir::{FrameStates, Func, Function, Imm, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::VersionKey;
-use transition::copy::{CopyClaim, CopyInstance, InstanceId};
+use transition::copy::{CopyClaim, CopyInstance, InstanceId, ObjectClaim, ObjectState};
 use transition::mapping::Mapping;
 
 /// The claim about the version that a log leads to from another version of a function. `None` if
@@ -50,7 +50,7 @@ impl<'a> Claims<'a> {
         let version = VersionKey::of(base);
         let instances = vec![CopyInstance { func, version, caller: None, values }];
         Claims {
-            claim: CopyClaim { instances, blocks },
+            claim: CopyClaim { instances, blocks, objects: ObjectClaim::default() },
             bodies: vec![base],
             origins: BTreeMap::new(),
         }
@@ -89,6 +89,8 @@ pub struct CopyLink<'c> {
     pub lands_by: &'c [Version],
     /// The claim.
     pub claim: &'c CopyClaim,
+    /// By instruction of the copy: the objects that the originals have there, and the copy has not.
+    pub objects: &'c BTreeMap<Inst, Vec<ObjectState>>,
     /// By instance but the first: the original of inlined code.
     pub callees: &'c [&'c Function],
     /// By instance but the first: the frame states of that original, if it has some.
@@ -105,7 +107,8 @@ impl CopyLink<'_> {
 
 /// The places of a copy: by instruction, its instance and the instruction that it stands for.
 /// Instructions whose block has no claim are left out. Cost: near linear in the copy.
-pub(crate) fn places(
+#[doc(hidden)]
+pub fn places(
     copy: &Function,
     claim: &CopyClaim,
     originals: &[&Function],
@@ -116,8 +119,11 @@ pub(crate) fn places(
         if !copy.has_block(*block) {
             continue;
         }
+        let objects = &claim.objects;
         let of = std::iter::successors(Some(*start), |inst| original.next_inst(*inst));
-        places.extend(copy.block_insts(*block).zip(of.map(|inst| (*id, inst))));
+        let of = of.map(|inst| (*id, inst)).filter(|of| !objects.removed.contains(of));
+        let copies = copy.block_insts(*block).filter(|inst| !objects.added.contains(inst));
+        places.extend(copies.zip(of));
     }
     places
 }
@@ -132,6 +138,7 @@ pub(crate) struct LinkedUses<'c> {
     /// The arrows that leave the copy for versions derived from it.
     pub(crate) ahead: Vec<usize>,
     pub(crate) claim: &'c CopyClaim,
+    pub(crate) objects: &'c BTreeMap<Inst, Vec<ObjectState>>,
     /// By instance: the names of the values of its original.
     pub(crate) names: Vec<NameTable>,
     /// The values of the first instance by their names.
@@ -162,7 +169,12 @@ pub(crate) fn name_tables(claim: &CopyClaim) -> (Vec<NameTable>, NameTable) {
     };
     let mut own = NameTable::new();
     let first = claim.instances.iter().take(1).flat_map(|instance| &instance.values);
-    first.for_each(|(of, name)| own[*name] = Some(*of));
+    // A removed load has the name of the value stored, which was there before.
+    first.for_each(|(of, name)| {
+        if own[*name].is_none() || of == name {
+            own[*name] = Some(*of);
+        }
+    });
     (claim.instances.iter().map(names).collect(), own)
 }
 
@@ -221,11 +233,12 @@ impl LinkedUses<'_> {
         uses: &mut ExtraUses,
     ) -> bool {
         // By instance: the needs of its waiting frames.
-        let mut waiting: Vec<Vec<Value>> = Vec::new();
+        let mut waiting: Vec<Vec<(InstanceId, Value)>> = Vec::new();
         for instance in &self.claim.instances {
             let mut needs = Vec::new();
             if let Some((caller, call)) = instance.caller {
-                needs.extend(self.named(caller, &self.behind(caller, call, on, landing)));
+                let behind = self.behind(caller, call, on, landing);
+                needs.extend(behind.into_iter().map(|value| (caller, value)));
                 needs.extend_from_slice(&waiting[caller]);
             }
             waiting.push(needs);
@@ -239,7 +252,9 @@ impl LinkedUses<'_> {
                 (0, None) => landing.live(at),
                 _ => self.live[*id - 1].as_deref().unwrap_or(landing).live(at),
             };
-            let values = self.named(*id, needs).chain(waiting[*id].iter().copied());
+            let needs = needs.iter().map(|value| (*id, *value));
+            let needs = needs.chain(waiting[*id].iter().copied());
+            let values = needs.flat_map(|(id, value)| self.held(*inst, id, value));
             grew |= add_unlive(values, Point::before(*inst), live, uses);
         }
         grew
@@ -270,9 +285,12 @@ impl LinkedUses<'_> {
         })
     }
 
-    fn named(&self, id: InstanceId, values: &[Value]) -> impl Iterator<Item = Value> {
-        let names = &self.names[id];
-        values.iter().filter_map(|value| names[*value])
+    /// The values of the copy that hold a value of an original before an instruction: its name, or
+    /// the fields of the object that the value is a form of.
+    fn held(&self, inst: Inst, id: InstanceId, value: Value) -> impl Iterator<Item = Value> {
+        let states = self.objects.get(&inst).into_iter().flatten();
+        let of = states.filter(move |state| state.forms.contains_key(&(id, value)));
+        self.names[id][value].into_iter().chain(of.flat_map(|state| state.fields.values().copied()))
     }
 }
 

@@ -493,7 +493,7 @@ fn linked<'c>(
     arrows: &[Arrow<'_, '_>],
     demand: Demand,
 ) -> LinkedUses<'c> {
-    let CopyLink { before, after, lands_by, claim, callees, states } = *link;
+    let CopyLink { before, after, lands_by, claim, objects, callees, states } = *link;
     let landing = lands_by.last().copied().unwrap_or(before);
     let versions = [before, after, landing].map(&place);
     let leads = |(from, to): (Version, Version)| {
@@ -523,6 +523,7 @@ fn linked<'c>(
         on: link.steps().filter_map(leads).collect(),
         ahead: (0..arrows.len()).filter(|at| is_ahead(&arrows[*at])).collect(),
         claim,
+        objects,
         names,
         own,
         places: places(tree.function(after), claim, &originals),

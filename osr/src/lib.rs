@@ -47,6 +47,8 @@ mod synthesize;
 mod traps;
 mod tree;
 
+#[doc(hidden)]
+pub use copies::places as places_of_copy;
 pub use copies::{CopyLink, copy_claim};
 pub use graph::{Edge, EdgeError, EdgeOrigin, VersionGraph};
 pub use level::Level;

@@ -182,6 +182,9 @@ impl<'e> Compensation<'e> {
 
     pub(crate) fn emit(&mut self, builder: &mut FunctionBuilder) -> Result<(), ContinuationError> {
         for (index, step) in self.entry.steps.iter().enumerate() {
+            if step.allocator().is_some() {
+                return Err(ContinuationError::MakesObject { index });
+            }
             let args: SmallVec<[Value; 3]> =
                 step.args.iter().map(|arg| self.value(*arg)).collect::<Result<_, _>>()?;
             let types: SmallVec<[Type; 3]> =

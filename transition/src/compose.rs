@@ -14,6 +14,7 @@
 use crate::VersionKey;
 use crate::frames::Frame;
 use crate::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
+use crate::objects::without_unread_objects;
 use ir::{Point, Value};
 use std::collections::HashMap;
 use std::fmt;
@@ -322,6 +323,16 @@ impl ComposedCode {
         Some((all(&entry.assigns)?, inner))
     }
 
+    /// Appends a step, and returns its result.
+    pub(crate) fn add_step(&mut self, step: Step) -> Operand {
+        Operand::Step(self.step(step))
+    }
+
+    /// Appends a replay.
+    pub(crate) fn replay(&mut self, replay: Replay) {
+        self.replays.push(replay);
+    }
+
     /// The number of a step. An equal step has the same number.
     fn step(&mut self, step: Step) -> u32 {
         // Equality includes the bits: two constants of one type differ in nothing else.
@@ -348,12 +359,14 @@ impl ComposedCode {
     /// each hop of a chain. `kept` are the values that are not live at the source point, and maybe
     /// others.
     pub(crate) fn finish(
-        self,
+        mut self,
         target: Point,
         mut assigns: Vec<Assign>,
         mut inner: Box<[Frame]>,
         kept: &[Value],
     ) -> Entry {
+        let all = inner.iter().flat_map(|frame| &frame.assigns).chain(&assigns);
+        without_unread_objects(&self.steps, &mut self.replays, all);
         let inner_lists = inner.iter_mut().map(|frame| &mut frame.assigns[..]);
         let (steps, replays) = self.needed_for(inner_lists.chain([&mut assigns[..]]).collect());
         let (requires, none) = (Vec::new(), Vec::new());

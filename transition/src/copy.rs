@@ -11,7 +11,7 @@
 
 use crate::VersionKey;
 use ir::{Block, Func, Inst, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The sites of inlined code: by instruction of a version, the function and the instruction of its
 /// base that it stands for. Other instructions stand for themselves.
@@ -28,6 +28,50 @@ pub struct CopyClaim {
     /// For each reachable block of the copy, its instance, and the original of its first
     /// instruction.
     pub blocks: BTreeMap<Block, (InstanceId, Inst)>,
+    /// The objects that the originals make, and the copy does not.
+    pub objects: ObjectClaim,
+}
+
+/// The objects that the originals of a copy make, and the copy does not.
+///
+/// Example: the original makes a point with `call @new`, stores `%a` and `%b` into it, and loads
+/// `%b` again. The copy has none of these four instructions and uses `%b`. The original has the
+/// object all the same: where a run leaves the copy, the entry makes it from `%a` and `%b`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ObjectClaim {
+    /// The instructions of originals that the copy lacks: calls that make objects, computations
+    /// about their words, and accesses of their bytes.
+    pub removed: BTreeSet<(InstanceId, Inst)>,
+    /// The instructions of the copy that no original has: constants.
+    pub added: BTreeSet<Inst>,
+    /// By block of the copy: the objects at its start. A block without any is absent.
+    pub at_start: BTreeMap<Block, Vec<ObjectState>>,
+}
+
+/// An object that originals have at a place, and the copy does not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectState {
+    /// The call that has made the object. Of several objects of one call, the latest.
+    pub site: (InstanceId, Inst),
+    /// Values of originals, and what they are of the object.
+    pub forms: BTreeMap<(InstanceId, Value), ObjectForm>,
+    /// By offset in bytes: the value of the copy that was stored there, all bytes of it. Other
+    /// bytes have not been written.
+    pub fields: BTreeMap<u64, Value>,
+    /// Whether bytes were written whose contents are unknown here. No entry can make the object
+    /// then.
+    pub is_lost: bool,
+}
+
+/// What a value of an original is of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectForm {
+    /// The reference to it.
+    Reference,
+    /// The word of the reference.
+    Word,
+    /// The address of its bytes.
+    Address,
 }
 
 /// The code of one function in a copy.

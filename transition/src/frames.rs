@@ -26,6 +26,7 @@
 use crate::VersionKey;
 use crate::compose::{ComposedCode, Refusal};
 use crate::mapping::{Assign, Entry, Operand};
+use crate::objects::MadeObject;
 use ir::{Func, Inst, Point, Value};
 use std::fmt;
 
@@ -97,6 +98,8 @@ pub struct Landing<'e> {
 pub struct FrameComposer<'e> {
     first: &'e Entry,
     code: ComposedCode,
+    /// The values of the copy that the first entry provides, ascending.
+    given: Vec<Assign>,
     frames: Vec<Frame>,
 }
 
@@ -113,7 +116,7 @@ impl<'e> FrameComposer<'e> {
     ) -> Result<FrameComposer<'e>, Refusal> {
         let mut code = ComposedCode::default();
         let assigns = code.append_first(first)?;
-        for Assign { value, from } in assigns {
+        for &Assign { value, from } in &assigns {
             for (index, value) in named(value) {
                 frames[index].assigns.push(Assign { value, from });
             }
@@ -122,7 +125,19 @@ impl<'e> FrameComposer<'e> {
             frame.assigns.sort_unstable();
             frame.assigns.dedup_by_key(|assign| assign.value);
         }
-        Ok(FrameComposer { first, code, frames })
+        Ok(FrameComposer { first, code, given: assigns, frames })
+    }
+
+    /// Makes objects that the frames have where the first entry lands, and the copy has not. Those
+    /// of which the first entry does not provide all fields are left out.
+    pub fn make(&mut self, objects: &[MadeObject]) {
+        for (frame, assign) in self.code.make_objects(objects, &self.given) {
+            self.frames[frame].assigns.push(assign);
+        }
+        for frame in &mut self.frames {
+            frame.assigns.sort_unstable();
+            frame.assigns.dedup_by_key(|assign| assign.value);
+        }
     }
 
     /// The frames so far, the innermost first.
@@ -203,7 +218,7 @@ impl<'e> FrameComposer<'e> {
     /// # Errors
     /// [`Refusal::Malformed`], if there is no frame.
     pub fn finish(self) -> Result<Entry, Refusal> {
-        let FrameComposer { first, code, mut frames } = self;
+        let FrameComposer { first, code, mut frames, .. } = self;
         let Frame { at, assigns, .. } = frames.pop().ok_or(Refusal::Malformed)?;
         Ok(code.finish(Point::before(at.inst()), assigns, frames.into(), &first.kept))
     }

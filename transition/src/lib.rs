@@ -14,6 +14,7 @@ mod demand;
 pub mod frames;
 mod lists;
 pub mod mapping;
+pub mod objects;
 mod packed;
 mod parts;
 mod shared;

@@ -73,6 +73,20 @@ pub struct Step {
 }
 
 impl Step {
+    /// A step that makes an object: a call of `func`, which the module declares an allocator
+    /// ([`ir::DeclaredEffect::is_allocator`]), with constants. `number` tells the objects of an
+    /// entry apart, since two calls with equal arguments make two objects.
+    pub fn object(func: Func, number: u32, args: SmallVec<[Operand; 2]>) -> Step {
+        let bits = u64::from(func.as_u32()) | u64::from(number) << 32;
+        let (opcode, ty, operand_ty) = (Opcode::Call, Type::Ref, Type::I32);
+        Step { opcode, ty, operand_ty, bits, args }
+    }
+
+    /// The allocator that the step calls, if it makes an object.
+    pub fn allocator(&self) -> Option<Func> {
+        (self.opcode == Opcode::Call).then(|| Func::from_u32(self.bits as u32))
+    }
+
     /// Whether the step is an operation on values that takes operands of these types.
     pub fn accepts(&self, operands: &[Type]) -> bool {
         if self.opcode == Opcode::Const {
@@ -85,7 +99,10 @@ impl Step {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.opcode.name(), self.ty)?;
+        match self.allocator() {
+            Some(func) => write!(f, "call {func}")?,
+            None => write!(f, "{}.{}", self.opcode.name(), self.ty)?,
+        }
         if self.opcode == Opcode::Const {
             return write!(f, " {:#x}", self.bits);
         }
@@ -265,6 +282,20 @@ impl Entry {
         self.steps.len() + self.replays.len() + self.changed()
     }
 
+    /// The objects that the entry makes, in the order of its steps: the allocator, and the
+    /// arguments, which are constants. `None` for arguments that are not.
+    pub fn objects(&self) -> impl Iterator<Item = (Func, Option<SmallVec<[u64; 4]>>)> + '_ {
+        let constant = |operand: &Operand| match operand {
+            Operand::Step(index) => {
+                let step = self.steps.get(*index as usize);
+                step.filter(|step| step.opcode == Opcode::Const).map(|step| step.bits)
+            }
+            Operand::Source(_) => None,
+        };
+        let calls = self.steps.iter().filter_map(|step| Some((step.allocator()?, step)));
+        calls.map(move |(func, step)| (func, step.args.iter().map(constant).collect()))
+    }
+
     /// Runs the compensation code. The function `read` gives the contents of a value of the source
     /// version. After all steps are evaluated, this method calls `assign` once for every assigned
     /// value, in the order of [`Entry::assign_lists`], with the index of its activation there. It
@@ -276,10 +307,24 @@ impl Entry {
     /// a correct entry.
     pub fn run(
         &self,
+        read: impl FnMut(Value) -> u64,
+        assign: impl FnMut(usize, Value, u64),
+    ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
+        self.run_with(&[], read, assign)
+    }
+
+    /// As [`Entry::run`], with the references to the objects of the entry ([`Entry::objects`]),
+    /// which the caller has made.
+    ///
+    /// # Errors
+    /// As [`Entry::run`], and [`CompensationFault::NoObject`] where one is missing.
+    pub fn run_with(
+        &self,
+        objects: &[u64],
         mut read: impl FnMut(Value) -> u64,
         mut assign: impl FnMut(usize, Value, u64),
     ) -> Result<SmallVec<[Write; 1]>, CompensationFault> {
-        let read = &mut read;
+        let (read, mut objects) = (&mut read, objects.iter().copied());
         let mut results: SmallVec<[u64; 16]> = SmallVec::new();
         let mut args: SmallVec<[u64; 4]> = SmallVec::new();
         for (index, step) in self.steps.iter().enumerate() {
@@ -287,10 +332,12 @@ impl Entry {
             for arg in &step.args {
                 args.push(fetch(*arg, &results, read)?);
             }
-            results.push(
-                evaluate(step, &args)
+            let result = match step.allocator() {
+                Some(func) => objects.next().ok_or(CompensationFault::NoObject { func })?,
+                None => evaluate(step, &args)
                     .map_err(|kind| CompensationFault::Trap { step: index, kind })?,
-            );
+            };
+            results.push(result);
         }
         let mut writes = SmallVec::new();
         for Replay { opcode, ty, imm, args, .. } in &self.replays {
@@ -324,6 +371,8 @@ fn fetch(
 fn evaluate(step: &Step, args: &[u64]) -> Result<u64, TrapKind> {
     match step.opcode {
         Opcode::Const => Ok(step.bits),
+        // The contents of a reference are its word.
+        Opcode::RefBits => Ok(args.first().copied().unwrap_or(0)),
         opcode => ir::eval::eval(opcode, step.ty, step.operand_ty, args),
     }
 }
@@ -338,6 +387,11 @@ pub enum CompensationFault {
         /// The kind of the trap.
         kind: TrapKind,
     },
+    /// An object was not made.
+    NoObject {
+        /// The allocator.
+        func: Func,
+    },
     /// An operand refers to a step that does not exist or comes later.
     NoSuchStep {
         /// The index in the operand.
@@ -350,6 +404,9 @@ impl fmt::Display for CompensationFault {
         match self {
             CompensationFault::Trap { step, kind } => {
                 write!(f, "step {step} of the compensation code traps: {kind}")
+            }
+            CompensationFault::NoObject { func } => {
+                write!(f, "{func} has made no object for the compensation code")
             }
             CompensationFault::NoSuchStep { index } => {
                 write!(f, "the compensation code reads step {index}, which has not run")

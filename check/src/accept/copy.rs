@@ -15,6 +15,8 @@
 //! - The parameters of a block at the start of an original block are the original's parameters
 //!   under the names of the instance. The parameters of a block behind a call are the results of
 //!   the call.
+//! - An instruction that the claim calls removed is about an object that the copy lacks
+//!   ([`super::objects`]), and one that it calls added is a constant.
 //!
 //! *Why this suffices.* By induction over a run of the copy: at each step there is a stack of
 //! activations of originals. It has one activation for each instance from the first to the instance
@@ -27,12 +29,16 @@
 //! Cost: linear in the copy, but for lookups.
 
 use super::Checked;
+use super::objects::{Objects, Removed};
 use cranelift_entity::EntityRef;
-use ir::{Block, Family, Func, Function, Imm, Inst, Opcode, Target, Value};
+use ir::{Block, Family, Func, Function, Imm, Inst, Module, Opcode, Target, Type, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 use transition::VersionKey;
-use transition::copy::{CopyClaim, CopyInstance, InlinedSites, InstanceId};
+use transition::copy::{
+    CopyClaim, CopyInstance, InlinedSites, InstanceId, ObjectForm, ObjectState,
+};
+use transition::objects::MadeObject;
 
 /// A version that is a copy, as the checker has accepted it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +53,20 @@ pub struct Copies {
     names: Vec<(Value, InstanceId, Value)>,
     /// By instance: the family of its original.
     families: Vec<Family>,
+    /// By instruction of the copy: the objects that the originals have there, and the copy has not.
+    /// An instruction without any is absent.
+    objects: BTreeMap<Inst, Vec<ObjectState>>,
+    /// By call of an original that makes such objects.
+    sites: BTreeMap<(InstanceId, Inst), ObjectSite>,
+    /// The types of the fields, by value of the copy.
+    fields: BTreeMap<Value, Type>,
+}
+
+/// A call of an original that makes objects, with the types and bits of its arguments.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct ObjectSite {
+    func: Func,
+    args: Vec<(Type, u64)>,
 }
 
 impl Copies {
@@ -91,6 +111,33 @@ impl Copies {
         same.map(|(_, id, of)| (*id, *of))
     }
 
+    /// The objects that the originals have before an instruction of the copy, and the copy has not.
+    pub fn objects(&self, inst: Inst) -> &[ObjectState] {
+        self.objects.get(&inst).map_or(&[], |objects| objects)
+    }
+
+    /// The objects to make before an instruction of the copy for frames of these instances: those
+    /// of which no byte is lost. `frame` gives the index of an instance's frame.
+    pub(super) fn to_make(
+        &self,
+        inst: Inst,
+        frame: impl Fn(InstanceId) -> Option<usize>,
+    ) -> Vec<MadeObject> {
+        let made = |state: &ObjectState| {
+            let ObjectSite { func, args } = self.sites.get(&state.site)?.clone();
+            let field = |(offset, value): (&u64, &Value)| {
+                Some((*offset, *self.fields.get(value)?, *value))
+            };
+            let fields = state.fields.iter().map(field).collect::<Option<_>>()?;
+            let name = |((id, value), form): (&(InstanceId, Value), &ObjectForm)| {
+                frame(*id).map(|frame| (frame, *value, *form))
+            };
+            let names = state.forms.iter().filter_map(name).collect();
+            Some(MadeObject { site: state.site.1, func, args, fields, names })
+        };
+        self.objects(inst).iter().filter(|state| !state.is_lost).filter_map(made).collect()
+    }
+
     /// The family of the original of an instance.
     pub(super) fn family(&self, id: InstanceId) -> &Family {
         &self.families[id]
@@ -115,6 +162,11 @@ pub enum CopyError {
     Params(Block),
     /// An instruction differs from the original.
     Differs(Inst),
+    /// The claim about objects at the start of a block, or where an edge to it begins, is none that
+    /// the code before allows.
+    Objects(Block),
+    /// An original is removed that is about no object, or about one that other code needs.
+    Removed(Inst),
     /// An edge leads elsewhere than the original's edge.
     Leads(Inst),
 }
@@ -126,6 +178,12 @@ impl fmt::Display for CopyError {
             CopyError::Unclaimed(block) => write!(f, "nothing is claimed of {block}"),
             CopyError::Params(block) => write!(f, "{block} has other parameters"),
             CopyError::Differs(inst) => write!(f, "{inst} differs from the original"),
+            CopyError::Objects(block) => {
+                write!(f, "the objects claimed at the start of {block} are not those before")
+            }
+            CopyError::Removed(inst) => {
+                write!(f, "{inst} of an original is removed, and is no access of an unseen object")
+            }
             CopyError::Leads(inst) => write!(f, "{inst} leads elsewhere than the original"),
         }
     }
@@ -143,6 +201,21 @@ pub fn copy<'f>(
     func: Func,
     original: impl Fn(Func, VersionKey) -> Option<&'f Function>,
     claim: CopyClaim,
+) -> Result<Checked<Copies>, CopyError> {
+    copy_without_objects(version, func, original, claim, None)
+}
+
+/// As [`copy`], for a version that lacks objects of its originals. `module` declares the functions
+/// that make objects ([`ir::DeclaredEffect::is_allocator`]).
+///
+/// # Errors
+/// The first difference.
+pub fn copy_without_objects<'f>(
+    version: &Function,
+    func: Func,
+    original: impl Fn(Func, VersionKey) -> Option<&'f Function>,
+    claim: CopyClaim,
+    module: Option<&Module>,
 ) -> Result<Checked<Copies>, CopyError> {
     let body = |instance: &CopyInstance| {
         let body = original(instance.func, instance.version);
@@ -163,21 +236,29 @@ pub fn copy<'f>(
         return Err(CopyError::Instances);
     }
     let families = bodies.iter().map(|body| body.family().clone()).collect();
-    let (origins, names) = (BTreeMap::new(), Vec::new());
-    let mut walk = CopyWalk { version, claim: &claim, bodies, origins, names };
+    let (origins, names, objects) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+    let mut walk = CopyWalk { version, module, claim: &claim, bodies, origins, names, objects };
     walk.run()?;
-    let CopyWalk { origins, mut names, .. } = walk;
+    let sites = walk.sites();
+    let fields = walk.fields();
+    let CopyWalk { origins, mut names, objects, .. } = walk;
     let mut places = BTreeMap::new();
-    for (inst, (_, at)) in origins.iter().filter(|(_, (id, _))| *id == 0) {
+    let is_copy = |inst: &Inst| !claim.objects.added.contains(inst);
+    let own = origins.iter().filter(|(inst, (id, _))| *id == 0 && is_copy(inst));
+    for (inst, (_, at)) in own {
         places.entry(*at).and_modify(|place| *place = None).or_insert(Some(*inst));
     }
     names.sort_unstable();
     let version = VersionKey::of(version);
-    Ok(Checked::accepted(Copies { version, claim, origins, places, names, families }))
+    let made =
+        Copies { version, claim, origins, places, names, families, objects, sites, fields };
+    Ok(Checked::accepted(made))
 }
 
 struct CopyWalk<'a> {
     version: &'a Function,
+    /// Declares the functions that make objects.
+    module: Option<&'a Module>,
     claim: &'a CopyClaim,
     /// By instance.
     bodies: Vec<&'a Function>,
@@ -186,6 +267,7 @@ struct CopyWalk<'a> {
     /// or of another type, or many to one. Frames must not be assigned them
     /// (`names_that_no_code_defines_are_no_names`).
     names: Vec<(Value, InstanceId, Value)>,
+    objects: BTreeMap<Inst, Vec<ObjectState>>,
 }
 
 impl CopyWalk<'_> {
@@ -194,6 +276,9 @@ impl CopyWalk<'_> {
         let body = self.bodies[0];
         if self.claim.blocks.get(&entry) != Some(&(0, body.first_inst(body.entry()))) {
             return Err(CopyError::Unclaimed(entry));
+        }
+        if self.claim.objects.at_start.contains_key(&entry) {
+            return Err(CopyError::Objects(entry));
         }
         let mut seen = vec![false; self.version.block_bound()];
         let mut open = vec![entry];
@@ -233,17 +318,99 @@ impl CopyWalk<'_> {
             return Err(CopyError::Params(block));
         }
         self.note_names(id, self.version.block_params(block), params(body, at));
+        let claimed = Objects::claimed(self.claimed(block)).ok_or(CopyError::Objects(block))?;
+        let mut objects = claimed;
         for inst in self.version.block_insts(block) {
+            let is_added = self.claim.objects.added.contains(&inst);
+            if !is_added {
+                at = self.skip_removed(id, at, &mut objects)?;
+            }
             self.origins.insert(inst, (id, at));
+            if !objects.states().is_empty() {
+                self.objects.insert(inst, objects.states().to_vec());
+            }
             let (copy, of) = (self.version.inst(inst), body.inst(at));
+            if objects.name_one_of(&copy.results) {
+                return Err(CopyError::Differs(inst));
+            }
+            if is_added && copy.opcode == Opcode::Const {
+                continue;
+            }
             if copy.opcode.is_terminator() {
-                return self.end(id, inst, at);
+                self.end(id, inst, at)?;
+                return self.lead(inst, &objects);
+            }
+            if copy.opcode.may_move_objects() {
+                objects.move_objects(self.version);
             }
             let is_same = (copy.opcode, copy.ty, copy.imm) == (of.opcode, of.ty, of.imm)
                 && self.are(id, &copy.args, &of.args)
                 && self.are(id, &copy.results, &of.results);
             self.note_names(id, &copy.results, &of.results);
             at = body.next_inst(at).filter(|_| is_same).ok_or(CopyError::Differs(inst))?;
+        }
+        Ok(())
+    }
+
+    /// The calls that make the objects which the walk has met.
+    fn sites(&self) -> BTreeMap<(InstanceId, Inst), ObjectSite> {
+        let of_site = |(id, call): (InstanceId, Inst)| {
+            let (body, call) = (self.bodies[id], self.bodies[id].inst(call));
+            let Imm::Func(func) = call.imm else { return None };
+            let arg = |arg: &Value| Some((body.value_type(*arg), body.constant(*arg)?));
+            let args = call.args.iter().map(arg).collect::<Option<_>>()?;
+            Some(ObjectSite { func, args })
+        };
+        let met = self.objects.values().flatten().map(|state| state.site);
+        met.filter_map(|site| Some((site, of_site(site)?))).collect()
+    }
+
+    /// The types of the fields that the walk has met.
+    fn fields(&self) -> BTreeMap<Value, Type> {
+        let met = self.objects.values().flatten().flat_map(|state| state.fields.values());
+        met.map(|value| (*value, self.version.value_type(*value))).collect()
+    }
+
+    /// The claimed objects at the start of a block.
+    fn claimed(&self, block: Block) -> &[ObjectState] {
+        self.claim.objects.at_start.get(&block).map_or(&[], |objects| objects)
+    }
+
+    /// Executes the removed originals from an instruction on. Returns the next that stays.
+    fn skip_removed(
+        &mut self,
+        id: InstanceId,
+        mut at: Inst,
+        objects: &mut Objects,
+    ) -> Result<Inst, CopyError> {
+        let body = self.bodies[id];
+        while self.claim.objects.removed.contains(&(id, at)) {
+            let removed =
+                Removed { module: self.module, copy: self.version, body, id, inst: at };
+            let done = objects.execute(&removed, |value| self.name(id, value));
+            // A form has no name: otherwise an instruction of the copy could stand for one that
+            // reads the object.
+            let results = &body.inst(at).results;
+            let is_hidden =
+                |value: &Value| !objects.has(id, *value) || self.name(id, *value).is_none();
+            let is_right = done.is_ok() && results.iter().all(is_hidden);
+            for value in results {
+                let name = self.name(id, *value);
+                self.names.extend(name.map(|name| (name, id, *value)));
+            }
+            let next = body.next_inst(at).filter(|_| is_right);
+            at = next.ok_or(CopyError::Removed(at))?;
+        }
+        Ok(at)
+    }
+
+    /// Checks the objects along the edges of a terminator of the copy.
+    fn lead(&self, inst: Inst, objects: &Objects) -> Result<(), CopyError> {
+        for target in &self.version.inst(inst).targets {
+            let params = self.version.block_params(target.block);
+            if !objects.lead_to(self.claimed(target.block), params, target) {
+                return Err(CopyError::Objects(target.block));
+            }
         }
         Ok(())
     }

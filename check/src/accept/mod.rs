@@ -20,6 +20,7 @@ pub(crate) mod graph;
 mod known;
 mod live;
 mod memory;
+mod objects;
 mod passage;
 pub(crate) mod paths;
 pub(crate) mod product;
@@ -40,7 +41,7 @@ pub use compose::{CheckedComposition, compose};
 pub use continuation::{
     ContinuationFault, CopiedFrames, LandedVersion, WithoutPoints, continuation,
 };
-pub use copy::{Copies, CopyError, copy};
+pub use copy::{Copies, CopyError, copy, copy_without_objects};
 use entry::Judge;
 use fixedbitset::FixedBitSet;
 pub use frames::{FrameLanding, FrameRefusal, LivePoints, enter_copy, leave_copy};

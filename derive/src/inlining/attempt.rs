@@ -143,6 +143,7 @@ impl InliningAttempt {
             unreachable,
             events,
             exits: self.exits,
+            removed_objects: row.removed,
             assumptions,
             checked: counts,
             retried: InlinedRetry { refused, ..InlinedRetry::default() },

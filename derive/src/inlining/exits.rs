@@ -19,7 +19,7 @@ use ir::{
     Value,
 };
 use osr::VersionTree;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::InstanceId;
 
 /// Whether a function of a copy has places.
@@ -76,7 +76,7 @@ pub(super) fn copied_states(
         let (at, is_exit) = (Point::before(inst), is_exit(inst, copies, plan));
         let lands = |(id, _): &(InstanceId, Inst)| *id != 0 || is_exit;
         let origin = copies.origin(inst).filter(lands);
-        let Some(named) = origin.and_then(|(id, of)| frames.named(id, of)) else { continue };
+        let Some(named) = origin.and_then(|(id, of)| frames.named(inst, id, of)) else { continue };
         let there = named.into_iter().filter(|value| dom.available_at(copy, *value, at));
         let local =
             |(slot, value)| Local { slot, content: LocalContent::Value(value), representation: 0 };
@@ -86,6 +86,18 @@ pub(super) fn copied_states(
         }
     }
     (states, exits)
+}
+
+/// By exit of the copy: the values that the states of all frames name.
+pub(super) fn taken_out(
+    module: &Module,
+    row: &InliningRow,
+    copies: &Copies,
+    plan: &InlinePlan,
+) -> BTreeMap<Inst, BTreeSet<Value>> {
+    let (states, exits) = copied_states(module, row, copies, plan);
+    let named = |at: Point| (at.inst(), states.get(at).map(|state| state.all_values().collect()));
+    exits.into_iter().map(named).map(|(inst, named)| (inst, named.unwrap_or_default())).collect()
 }
 
 /// The exits of the plan that runs of a version derived from the copy reach.
@@ -117,13 +129,13 @@ impl NamedByFrames<'_> {
     /// The values of the copy that the states name where an instruction of an instance is about to
     /// be executed: its own state, and the states behind the calls around it. `None` without one of
     /// them.
-    fn named(&self, mut id: InstanceId, of: Inst) -> Option<BTreeSet<Value>> {
+    fn named(&self, inst: Inst, mut id: InstanceId, of: Inst) -> Option<BTreeSet<Value>> {
         let mut named = BTreeSet::new();
         let mut at = of;
         loop {
             let instance = &self.copies.instances()[id];
             let state = self.plan.states.get(&instance.func)?.get(Point::before(at))?;
-            named.extend(self.in_copy(id, state));
+            named.extend(self.in_copy(inst, id, state));
             let Some((caller, call)) = instance.caller else { return Some(named) };
             let base = self.module.body(self.copies.instances()[caller].func)?;
             at = base.has_inst(call).then(|| base.next_inst(call)).flatten()?;
@@ -132,17 +144,24 @@ impl NamedByFrames<'_> {
     }
 
     /// The values of the copy from which an entry makes the values of a state.
-    fn in_copy(&self, id: InstanceId, state: &FrameState) -> BTreeSet<Value> {
+    fn in_copy(&self, inst: Inst, id: InstanceId, state: &FrameState) -> BTreeSet<Value> {
         let named = state.all_values();
-        match id {
+        let of_original = match id {
             0 => {
                 let base = self.row.tree.function(VersionTree::BASE);
                 kept_sources(base, self.row.inlined_into(), named)
             }
-            _ => {
-                let values = &self.copies.instances()[id].values;
-                named.filter_map(|value| values.get(&value).copied()).collect()
-            }
-        }
+            _ => named.collect(),
+        };
+        of_original.into_iter().flat_map(|value| self.held(inst, id, value)).collect()
+    }
+
+    /// The values of the copy that hold a value of an original before an instruction: its name, or
+    /// the fields of the object that it is a form of.
+    fn held(&self, inst: Inst, id: InstanceId, value: Value) -> impl Iterator<Item = Value> {
+        let states = self.copies.objects(inst).iter();
+        let of = states.filter(move |state| state.forms.contains_key(&(id, value)));
+        let name = self.copies.instances()[id].values.get(&value).copied();
+        name.into_iter().chain(of.flat_map(|state| state.fields.values().copied()))
     }
 }

@@ -39,6 +39,7 @@ mod assumed;
 mod attempt;
 mod exits;
 mod landings;
+mod objects;
 mod plan;
 mod retry;
 mod row;
@@ -102,6 +103,8 @@ pub struct Inlined {
     /// The exits of the plan that runs of the optimized version reach. Those without an entry in
     /// [`Inlined::down`] are among the missing points: do not install a version with one.
     pub exits: BTreeSet<Point>,
+    /// The calls removed that make objects ([`InlinePlan::objects`]).
+    pub removed_objects: usize,
     /// The assumptions of the plan. Each that the optimized version makes has an entry in
     /// [`Inlined::down`].
     pub assumptions: InlinedAssumptions,
@@ -115,7 +118,8 @@ pub struct Inlined {
 /// Why a function has no version with inlined code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotInlined {
-    /// The function has no call, or only calls that the policy rejects.
+    /// The function has no call, or only calls that the policy rejects. With a plan that removes
+    /// objects, it has no object that can go, either.
     NoCall,
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
@@ -145,7 +149,9 @@ pub enum NotInlined {
 impl fmt::Display for NotInlined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotInlined::NoCall => f.write_str("the policy inlines no call of the function"),
+            NotInlined::NoCall => {
+                f.write_str("the policy inlines no call of the function and removes no object")
+            }
             NotInlined::NoCopy(error) => write!(f, "the version is no copy: {error}"),
             NotInlined::States { func, error } => write!(f, "{func}: {error}"),
             NotInlined::Places { func, error } => write!(f, "{func}: {error}"),
@@ -192,8 +198,15 @@ fn inline_without(
     let base = module.body(func).expect("the function has a body").clone();
     let callers = plan.callers(landings.callers());
     let mut row = InliningRow::new(&callers, func, base, plan, left_out, observer)?;
-    let copies = row.judged(module)?;
+    let mut copies = row.judged(module)?;
     check_places(module, &copies, plan)?;
+    if plan.removes_objects() {
+        row.removed = row.remove_objects(module, &copies, plan);
+        match row.removed {
+            0 if copies.instances().len() == 1 => return Err(NotInlined::NoCall),
+            _ => copies = row.judged(module)?,
+        }
+    }
     row.land_at_states(module, &copies, plan);
     let copied = CopiedAssumptions::new(module, [row.inlined_into(), row.copy()], &copies, plan)?;
     let refused = |error| NotInlined::Refused { func, error };

@@ -43,6 +43,9 @@ pub struct InlinePlan {
     pub places: BTreeMap<Func, StatePlaces>,
     /// The functions whose calls stay, whatever the policy says.
     pub kept: BTreeSet<Func>,
+    /// Whether objects that nothing needs are removed ([`passes::RemoveObjects`]), unless the plan
+    /// assumes.
+    pub objects: bool,
     /// The bounds of the search for rewrites to give up, where the checker drops entries: rewrites
     /// of the passes before the inlining, and of the passes behind it. A function that assumes
     /// gives up no rewrite.
@@ -67,8 +70,21 @@ impl InlinePlan {
     pub fn new(first: Pipeline, policy: InlinePolicy, last: Pipeline) -> InlinePlan {
         let (assume, pins, retry) = (BTreeMap::new(), Pins::default(), Retry::default());
         let (counts, states, work, kept) = (None, BTreeMap::new(), Plan::WORK, BTreeSet::new());
-        let places = BTreeMap::new();
-        InlinePlan { first, policy, last, assume, pins, work, counts, states, places, kept, retry }
+        let (places, objects) = (BTreeMap::new(), false);
+        InlinePlan {
+            first,
+            policy,
+            last,
+            assume,
+            pins,
+            work,
+            counts,
+            states,
+            places,
+            kept,
+            objects,
+            retry,
+        }
     }
 
     /// `O2`, inlining by the default policy, and `O2` again.
@@ -108,6 +124,18 @@ impl InlinePlan {
     /// The plan with functions whose calls stay, whatever the policy says.
     pub fn keeping(self, kept: BTreeSet<Func>) -> InlinePlan {
         InlinePlan { kept, ..self }
+    }
+
+    /// The plan, and the objects that nothing needs are not made: a call of a function that
+    /// allocates ([`ir::DeclaredEffect::is_allocator`]) goes with all accesses of its object. Where
+    /// a run leaves and a frame reads the object, the entry makes it.
+    pub fn removing_objects(self) -> InlinePlan {
+        InlinePlan { objects: true, ..self }
+    }
+
+    /// Whether the plan removes objects.
+    pub(super) fn removes_objects(&self) -> bool {
+        self.objects && self.assume.is_empty()
     }
 
     /// The plan with the calls that a profile of the module counts. Cost: linear in the functions

@@ -1,5 +1,6 @@
 //! The versions up to the copy.
 
+use super::objects::ObjectsAt;
 use super::{InlinePlan, LeftOut, NotInlined, StatePlaces};
 use crate::driver::{
     Observer, Recipe, StatePoints, Step, Vigilance, derive_waiting, derive_within,
@@ -24,6 +25,10 @@ pub(super) struct InliningRow {
     pub(super) cleaned: Version,
     pub(super) copy: Version,
     pub(super) claim: CopyClaim,
+    /// The objects that the originals have, and the copy has not.
+    pub(super) objects: ObjectsAt,
+    /// The calls removed that make objects.
+    pub(super) removed: usize,
     /// The assumptions made before the inlining, if there are any.
     pub(super) assumed: Option<Speculative>,
     /// By function: the frame states of its base.
@@ -42,7 +47,7 @@ impl InliningRow {
         observer: &mut dyn Observer,
     ) -> Result<InliningRow, NotInlined> {
         let module = callers.module();
-        if !plan.may_inline_in(callers, func, &base) {
+        if !plan.removes_objects() && !plan.may_inline_in(callers, func, &base) {
             return Err(NotInlined::NoCall);
         }
         let mut tree = VersionTree::new(base);
@@ -58,13 +63,14 @@ impl InliningRow {
         let pass = plan.pass(callers, func);
         let (copy, log) = apply(original, &pass, &mut Fuel::UNLIMITED.clone()).into_parts();
         observer.begin(None);
-        if log.is_empty() {
+        if log.is_empty() && !plan.removes_objects() {
             return Err(NotInlined::NoCall);
         }
         let claim = osr::copy_claim(func, original, &log).expect("the pass inlines alone");
+        let objects = ObjectsAt::new();
         let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
         let states = plan.states.clone();
-        Ok(InliningRow { func, tree, cleaned, copy, claim, assumed, states, refused })
+        Ok(InliningRow { func, tree, cleaned, copy, claim, objects, removed: 0, assumed, states, refused })
     }
 
     /// Lets runs land in inlined code, and in front of inlined calls, only where all activations
@@ -136,7 +142,8 @@ impl InliningRow {
         let own = VersionKey::of(cleaned);
         let is_own = |of, key| of == self.func && key == own;
         let original = |of, key| if is_own(of, key) { Some(cleaned) } else { module.body(of) };
-        check::copy(self.copy(), self.func, original, self.claim.clone())
+        let (copy, claim) = (self.copy(), self.claim.clone());
+        check::copy_without_objects(copy, self.func, original, claim, Some(module))
             .map_err(NotInlined::NoCopy)
     }
 }

@@ -71,6 +71,7 @@ impl<'t> InliningWays<'t> {
             after: row.copy,
             lands_by: &down_to_base,
             claim: &row.claim,
+            objects: &row.objects,
             callees: &callees,
             states: &states,
         };

@@ -60,6 +60,7 @@ pub(super) fn build_module<'a>(
                     results: item.results.clone(),
                 };
                 if let Some(func) = scope.declare_func(&item.name, &signature, None) {
+                    scope.module.funcs[func].effect = item.effect;
                     functions.push((func, signature, item));
                 }
             }

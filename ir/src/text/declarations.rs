@@ -130,7 +130,7 @@ pub(super) fn read_import<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, TextF
 }
 
 /// Reads `effect(pure)`, or nothing.
-fn read_effect(cursor: &mut Cursor<'_>) -> Result<DeclaredEffect, TextFault> {
+pub(super) fn read_effect(cursor: &mut Cursor<'_>) -> Result<DeclaredEffect, TextFault> {
     if !cursor.eat_word("effect")? {
         return Ok(DeclaredEffect::Any);
     }
@@ -140,7 +140,7 @@ fn read_effect(cursor: &mut Cursor<'_>) -> Result<DeclaredEffect, TextFault> {
         _ => None,
     };
     let Some(effect) = effect else {
-        return cursor.expected("`any`, `outside`, `reads` or `pure`");
+        return cursor.expected("`any`, `allocates`, `outside`, `reads` or `pure`");
     };
     cursor.next()?;
     cursor.punct(')')?;

@@ -80,6 +80,7 @@ pub(super) struct FuncItem<'a> {
     pub(super) name: SourceName<'a>,
     pub(super) params: Vec<Param<'a>>,
     pub(super) results: TypeList,
+    pub(super) effect: DeclaredEffect,
     pub(super) blocks: Vec<BlockItem<'a>>,
     /// Whether a line of the body could not be read. Names may then be missing, so the body is not
     /// built.

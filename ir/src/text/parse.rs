@@ -1,7 +1,7 @@
 //! Parsing of lines into items.
 
 use super::declarations::{
-    read_data, read_elem, read_export, read_global, read_import, read_later, read_memory,
+    read_data, read_effect, read_elem, read_export, read_global, read_import, read_later, read_memory,
     read_table,
 };
 use super::error::{Faults, SourceText, TextFault};
@@ -10,6 +10,7 @@ use super::items::{
 };
 use super::lex::{Cursor, Token};
 use super::read::{read_bits, read_list, read_results, read_signature, read_type, read_unsigned};
+use crate::effect::DeclaredEffect;
 use crate::opcode::{Opcode, Shape};
 use crate::trap::TrapKind;
 use crate::types::{Type, TypeList};
@@ -84,7 +85,9 @@ impl<'a> Parser<'a> {
             // report errors in it.
             let (params, results, blocks) = (Vec::new(), TypeList::new(), Vec::new());
             let name = SourceName { text: "".into(), at: 0 };
-            self.open = Some(FuncItem { name, params, results, blocks, lost_lines: true });
+            let effect = DeclaredEffect::Any;
+            let item = FuncItem { name, params, results, effect, blocks, lost_lines: true };
+            self.open = Some(item);
             self.headless = true;
         }
     }
@@ -187,9 +190,10 @@ fn read_func<'a>(cursor: &mut Cursor<'a>) -> Result<FuncItem<'a>, TextFault> {
     cursor.punct('(')?;
     let params = read_list(cursor, ')', read_param)?;
     let results = read_results(cursor)?;
+    let effect = read_effect(cursor)?;
     cursor.punct('{')?;
     cursor.end()?;
-    Ok(FuncItem { name, params, results, blocks: Vec::new(), lost_lines: false })
+    Ok(FuncItem { name, params, results, effect, blocks: Vec::new(), lost_lines: false })
 }
 
 /// Reads `name:` or `name(%a: i32, %b: i64):`, with `cold` in front of the colon perhaps.

@@ -24,7 +24,7 @@ pub fn print_module(module: &Module) -> String {
 
 /// The text form of a function of a module. Cost: near linear in its size.
 pub fn print_function(module: &Module, function: &Function) -> String {
-    collect(|out| FunctionText::new(module, function).write_function(out))
+    collect(|out| FunctionText::new(module, function).write_function(out, DeclaredEffect::Any))
 }
 
 impl fmt::Display for Function {
@@ -32,7 +32,7 @@ impl fmt::Display for Function {
     /// have the names of their ids, `@func0`; [`print_function`] gives them their own. Cost: near
     /// linear in the size.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        FunctionText::new(&Module::new(), self).write_function(f)
+        FunctionText::new(&Module::new(), self).write_function(f, DeclaredEffect::Any)
     }
 }
 
@@ -149,13 +149,14 @@ impl<'a> FunctionText<'a> {
         write_list(out, values, |out, v| self.write_value(out, *v))
     }
 
-    fn write_function(&self, out: &mut dyn Write) -> fmt::Result {
+    fn write_function(&self, out: &mut dyn Write, effect: DeclaredEffect) -> fmt::Result {
         let function = self.function;
         out.write_str("func @")?;
         write_name(out, function.name())?;
         let arguments = function.blocks().next().map_or(&[][..], |b| function.block_params(b));
         self.write_params(out, arguments)?;
         write_results(out, function.signature())?;
+        write_effect(out, effect)?;
         out.write_str(" {\n")?;
         for (index, block) in function.blocks().enumerate() {
             self.write_block(out, block)?;
@@ -509,6 +510,14 @@ fn write_import_name(out: &mut dyn Write, import: Option<&ImportName>) -> fmt::R
     write_text(out, &import.field)
 }
 
+/// Writes ` effect(pure)`, or nothing.
+fn write_effect(out: &mut dyn Write, effect: DeclaredEffect) -> fmt::Result {
+    match effect {
+        DeclaredEffect::Any => Ok(()),
+        effect => write!(out, " effect({effect})"),
+    }
+}
+
 /// Writes all functions in the order of their ids, so that parsing assigns the same ids.
 fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
     for (func, decl) in module.funcs.iter() {
@@ -520,12 +529,10 @@ fn write_functions(out: &mut dyn Write, module: &Module) -> fmt::Result {
                 Some(signature) => write!(out, " {signature}")?,
                 None => write!(out, " {}", decl.sig)?,
             }
-            if decl.effect != DeclaredEffect::Any {
-                write!(out, " effect({})", decl.effect)?;
-            }
+            write_effect(out, decl.effect)?;
             out.write_char('\n')?;
         } else if let Some(body) = module.body(func) {
-            FunctionText::new(module, body).write_function(out)?;
+            FunctionText::new(module, body).write_function(out, decl.effect)?;
         } else {
             out.write_str("; func")?;
             write_func(out, module, func)?;

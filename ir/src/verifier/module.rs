@@ -121,6 +121,12 @@ fn check_functions(module: &Module, findings: &mut Findings) {
 /// The fault of the declared effect of a function.
 fn wrong_effect(decl: &FuncDecl, signature: &Signature) -> Option<String> {
     let effect = decl.effect;
+    if effect.is_allocator() {
+        let makes_objects = signature.params.starts_with(&[Type::I32, Type::I64])
+            && signature.results[..] == [Type::Ref];
+        return (!makes_objects)
+            .then(|| format!("it is declared `{effect}`, and is not (i32, i64, ...) -> (ref)"));
+    }
     if effect != DeclaredEffect::Any && decl.import.is_none() {
         return Some(format!("it is declared `{effect}`, and is not imported"));
     }

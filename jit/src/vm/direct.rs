@@ -129,7 +129,7 @@ fn checked_call(
     let before = access.shared().machine.computed_memory_digest();
     let results = native::call(access, native::EnteredCode::of(&direct.code), func, args)?;
     let after = access.shared().machine.computed_memory_digest();
-    if promised > DeclaredEffect::Any && before != after {
+    if promised.is_bounded() && before != after {
         return Err(too_small("it wrote memory"));
     }
     if promised.is_none()

@@ -130,7 +130,7 @@ impl<'a> Callback<'a> {
         func: Func,
         effect: DeclaredEffect,
     ) -> Callback<'a> {
-        let silent = (effect != DeclaredEffect::Any).then_some((func, effect));
+        let silent = effect.is_bounded().then_some((func, effect));
         Callback { access, silent }
     }
 }

@@ -89,7 +89,7 @@ impl EffectWatch {
     fn begin(access: &RunAccess<'_>, func: Func) -> EffectWatch {
         let state = access.shared();
         let effect = state.modules.current.funcs[func].effect;
-        let checked = state.modules.engine.config().checked && effect != DeclaredEffect::Any;
+        let checked = state.modules.engine.config().checked && effect.is_bounded();
         EffectWatch { effect, memory: checked.then(|| state.machine.computed_memory_digest()) }
     }
 
@@ -114,7 +114,7 @@ impl VmState {
     /// Moves all references at the call of an imported function, if the machine is to be stressed.
     /// A function with a declared effect moves none.
     fn stress_at(&mut self, func: Func) {
-        if self.modules.current.funcs[func].effect != DeclaredEffect::Any {
+        if self.modules.current.funcs[func].effect.is_bounded() {
             return;
         }
         if let Some(moved) = self.machine.next_stress() {

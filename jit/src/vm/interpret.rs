@@ -161,7 +161,10 @@ impl VmState {
         read: impl Fn(Value) -> u64,
     ) -> Result<Vec<Vec<(Value, u64)>>, RunStop> {
         let mut assigned = vec![Vec::new(); entry.activations()];
-        let writes = entry.run(read, |frame, value, bits| assigned[frame].push((value, bits)));
+        let objects = self.machine.objects_of(entry);
+        let objects = objects.map_err(|fault| self.refused(func, fault.to_string()))?;
+        let assign = |frame: usize, value, bits| assigned[frame].push((value, bits));
+        let writes = entry.run_with(&objects, read, assign);
         let writes = writes.map_err(|fault| self.refused(func, fault.to_string()))?;
         for write in &writes {
             self.machine.write(write).map_err(|_| store_failed(func, entry))?;

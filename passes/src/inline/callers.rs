@@ -54,10 +54,11 @@ impl<'m> Callers<'m> {
         self.single.contains(&func)
     }
 
-    /// The body of a function that may be inlined: its base, unless its calls stay. Cost:
-    /// logarithmic.
+    /// The body of a function that may be inlined: its base, unless its calls stay, as those that
+    /// make objects do. Cost: logarithmic.
     pub(super) fn inlinable(&self, func: Func) -> Option<&'m Function> {
-        self.module.body(func).filter(|_| !self.kept.contains(&func))
+        let stays = self.kept.contains(&func) || self.module.funcs[func].effect.is_allocator();
+        self.module.body(func).filter(|_| !stays)
     }
 }
 

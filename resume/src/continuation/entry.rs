@@ -69,6 +69,9 @@ impl<'e> PlannedEntry<'e> {
     fn check_steps(&self) -> Result<(), ContinuationError> {
         // A step sees the steps before it, so that a cycle of steps is an error too.
         for (index, step) in self.entry.steps.iter().enumerate() {
+            if step.allocator().is_some() {
+                return Err(ContinuationError::MakesObject { index });
+            }
             let types: SmallVec<[Type; 3]> =
                 step.args.iter().map(|a| self.ty(*a, index)).collect::<Result<_, _>>()?;
             if !step.opcode.allows_type(step.ty) || !step.accepts(&types) {

@@ -105,6 +105,13 @@ pub enum ContinuationError {
         /// The index of the step.
         index: usize,
     },
+    /// A step makes an object. A call there may move others, whose words the entry has read, so
+    /// the run must leave to an interpreter, which makes the objects of an entry without moving
+    /// any.
+    MakesObject {
+        /// The index of the step.
+        index: usize,
+    },
     /// A replayed instruction is not a store, or not one of operands of these types.
     MalformedReplay {
         /// The instruction that the replay names.
@@ -145,6 +152,9 @@ impl fmt::Display for ContinuationError {
             }
             ContinuationError::MalformedStep { index } => {
                 write!(f, "step {index} is no operation on its operands")
+            }
+            ContinuationError::MakesObject { index } => {
+                write!(f, "step {index} makes an object, which only an interpreter can land with")
             }
             ContinuationError::MalformedReplay { inst } => {
                 write!(f, "{inst} is replayed and no store of its operands")

@@ -114,6 +114,9 @@ impl EntryPlan<'_> {
         match self.entry.run(read, assign) {
             Ok(_) => Ok(()),
             Err(CompensationFault::Trap { step, kind }) => Err(Difference::Trap { step, kind }),
+            Err(CompensationFault::NoObject { func }) => {
+                Err(Difference::Entry(EntryFault::NoObject { func }))
+            }
             Err(CompensationFault::NoSuchStep { index: step }) => {
                 Err(Difference::Entry(EntryFault::NoSuchStep { step }))
             }

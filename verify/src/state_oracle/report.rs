@@ -90,6 +90,11 @@ pub enum EntryFault {
         /// Its index.
         step: usize,
     },
+    /// The compensation code makes an object, which the oracle has no allocator for.
+    NoObject {
+        /// The allocator that it calls.
+        func: Func,
+    },
     /// A replayed store is no write of one place, or has another number of operands.
     MalformedReplay {
         /// Its index.
@@ -125,6 +130,9 @@ impl fmt::Display for EntryFault {
             }
             EntryFault::NoSuchStep { step } => {
                 write!(f, "the compensation code reads step {step}, which has not run")
+            }
+            EntryFault::NoObject { func } => {
+                write!(f, "the compensation code makes an object by {func}, and nothing makes it")
             }
             EntryFault::MalformedReplay { replay } => {
                 write!(
