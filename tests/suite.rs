@@ -20,6 +20,7 @@ mod landings;
 mod levels;
 mod limits;
 mod moved;
+mod objects;
 mod on_demand;
 mod passes_corpus;
 mod passes_random;
