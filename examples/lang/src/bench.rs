@@ -186,10 +186,10 @@ fn show_counts(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
     let mut machine = Machine::new(&text).map_err(|error| failed(&error))?;
     let counts = machine.run_native(Tuning::default()).map_err(|error| failed(&error))?;
-    let Counts { compiled, refused, plain, exits, inlined, entered, micros, .. } = counts;
+    let Counts { compiled, refused, plain, exits, objects, inlined, entered, micros, .. } = counts;
     print(format!(
-        "  {compiled} functions compiled in {} ms, {inlined} calls inlined, {entered} loops \
-         entered, {exits} exits, {} collections",
+        "  {compiled} functions compiled in {} ms, {inlined} calls inlined, {objects} objects left \
+         out, {entered} loops entered, {exits} exits, {} collections",
         micros / 1000,
         machine.collections()
     ))?;

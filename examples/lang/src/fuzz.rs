@@ -361,11 +361,11 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
         with_rows += u64::from(total.rows.made > before.made);
         with_left += u64::from(total.rows.left > before.left);
     }
-    let Counts { compiled, exits, entered, refused, plain, rows, .. } = total;
+    let Counts { compiled, exits, entered, objects, refused, plain, rows, .. } = total;
     let RowEvents { made, plain: unassuming, entered: into_rows, left, linked } = rows;
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
-         passes, {exits} exits, {entered} loops entered, {made} rows made by {with_rows} programs, \
+         passes, {exits} exits, {objects} objects left out, {entered} loops entered, {made} rows made by {with_rows} programs, \
          {into_rows} entered, {left} left by {with_left}, {unassuming} rows that assume nothing, \
          {linked} exits to rows, {collections} collections",
         refused.len(),

@@ -58,6 +58,8 @@ pub mod header {
     pub const THROWN_AT: u32 = 36;
     /// The guards of native code until one fails for no reason, in tests.
     pub const CHAOS: u32 = 40;
+    /// Where the objects that have survived the last collection end.
+    pub const SURVIVED: u32 = 44;
 }
 
 /// The offsets within heap objects.
@@ -111,6 +113,11 @@ impl Heap<'_> {
         debug_assert_eq!(message, Ok(OUT_OF_MEMORY.0));
     }
 
+    /// The bytes allocated since the last collection, or since the first half began.
+    pub fn allocated_since(&self) -> u32 {
+        self.u32(header::NEXT) - self.u32(header::SURVIVED)
+    }
+
     /// Begins the first half of the heap behind the objects allocated so far. With `is_stressed`,
     /// every allocation collects.
     pub fn open(&mut self, is_stressed: bool) {
@@ -118,6 +125,7 @@ impl Heap<'_> {
         let least = if is_stressed { 0 } else { collector::LEAST };
         self.set_u32(header::FIRST, first);
         self.set_u32(header::SPACE, first);
+        self.set_u32(header::SURVIVED, first);
         self.set_u32(header::LIMIT, first + least);
         self.set_u32(header::STRESS, is_stressed.into());
     }
@@ -169,6 +177,20 @@ impl Heap<'_> {
         }
         self.set_u32(header::NEXT, end as u32);
         Ok(start)
+    }
+
+    /// Takes bytes behind the limit, where a collection must not happen. `None` at the end of the
+    /// half. The next allocation collects.
+    pub fn beyond_limit(&mut self, bytes: u32) -> Option<u32> {
+        let (start, end) = (self.u32(header::NEXT), self.u32(header::SPACE) + self.half());
+        let next = start.checked_add(bytes).filter(|next| *next <= end)?;
+        self.set_u32(header::NEXT, next);
+        Some(start)
+    }
+
+    /// Whether objects lie behind the limit.
+    pub fn is_beyond_limit(&self) -> bool {
+        self.u32(header::NEXT) > self.u32(header::LIMIT)
     }
 
     /// Allocates a string.

@@ -66,6 +66,8 @@ pub struct Machine {
     /// Whether every allocation collects.
     is_stressed: bool,
     collections: u32,
+    /// The bytes allocated until the last collection.
+    pub(crate) allocated: u64,
 }
 
 /// An activation.
@@ -160,6 +162,7 @@ impl Machine {
             native,
             is_stressed,
             collections,
+            allocated: 0,
         })
     }
 

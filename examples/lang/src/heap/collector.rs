@@ -11,6 +11,9 @@ use std::ops::Range;
 
 /// The bytes from one collection to the next, at least: both halves then fit into a large cache.
 pub(super) const LEAST: u32 = 8 << 20;
+/// The bytes at the end of a half for objects that native code makes where it leaves: nothing may
+/// move there.
+const RESERVE: u32 = 64 << 10;
 /// In the first half of an object: it has moved to the address in the second half.
 const MOVED: u32 = u32::MAX;
 
@@ -129,12 +132,14 @@ impl<'a, 'b> Collection<'a, 'b> {
         let start = heap.u32(header::SPACE);
         let (live, end) = (next - start, start + heap.half());
         heap.set_u32(header::NEXT, next);
+        heap.set_u32(header::SURVIVED, next);
         let needed = u64::from(next) + u64::from(wanted);
         let limit = match heap.u32(header::STRESS) {
             0 => needed.max(u64::from(next) + u64::from(live.max(LEAST))),
             _ => needed,
         };
+        let end = end - RESERVE;
         heap.set_u32(header::LIMIT, limit.min(end.into()) as u32);
-        needed <= end.into()
+        needed <= u64::from(end)
     }
 }

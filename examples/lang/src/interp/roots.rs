@@ -23,6 +23,7 @@ impl Machine {
         let of = |frame: &Frame| self.program.protos[frame.proto as usize].registers as usize;
         let top = self.frames.last().map_or(0, |frame| frame.base + of(frame));
         let (mut heap, shapes) = (host.heap(), self.runtime.shapes());
+        self.allocated += u64::from(heap.allocated_since());
         let mut collection = Collection::begin(&mut heap, &shapes, operands);
         let (used, free) = self.stack.split_at_mut(top);
         let closures = self.frames.iter_mut().map(|frame| &mut frame.closure);

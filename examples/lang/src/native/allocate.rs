@@ -44,6 +44,10 @@ impl Lower<'_> {
             }
             Op::NewObject(d, shape) => {
                 let inside = (self.input.inside)(shape);
+                if self.input.calls_new {
+                    let made = self.new_object(shape, inside);
+                    return self.set_reference(d, made, Known::Shape(shape));
+                }
                 // The instructions behind set the first slots, and none of them leaves.
                 let behind = &self.proto.code[self.pc as usize + 1..];
                 let is_set = |op: &&Op| matches!(op, Op::InitSlot(object, ..) if *object == d);
@@ -79,6 +83,22 @@ impl Lower<'_> {
             }
             other => unreachable!("{other:?} is lowered elsewhere"),
         }
+    }
+
+    /// An object by a call, which Osier may leave out together with all that follows here.
+    fn new_object(&mut self, shape: u32, inside: u32) -> Value {
+        let bytes = self.e.int((at::SLOTS + inside * 8) as i32);
+        let word = self.e.word(tag::OBJECT << 48);
+        let (shape, slots) = (self.e.int(shape as i32), self.e.int(inside as i32));
+        let made = self.e.call(self.input.imports.new, &[bytes, word, shape, slots]);
+        self.check(made, true);
+        let word = self.e.bits(made);
+        let address = self.e.op(Opcode::Wrap, Type::I32, &[word]);
+        let (none, nil) = (self.e.int(0), self.e.word(NIL));
+        self.e.store(address, 0, shape);
+        self.e.store(address, at::MORE, none);
+        self.e.store_all(address, at::SLOTS, &vec![nil; inside as usize]);
+        made
     }
 
     /// Allocates bytes, a multiple of 8, and fills them; or calls the runtime.

@@ -2,17 +2,18 @@
 
 use super::complete::Dispatch;
 use super::emit::UNTYPED;
-use super::lower::{self, Input, lower};
+use super::lower::{self, Input, Lowered, lower};
 use super::{GENERATIONS, Made, Native, RowEvents};
 use crate::bytecode::Pc;
 use crate::heap::OPERANDS;
 use crate::interp::Machine;
 use osier::check::Checked;
 use osier::driver::{NoObserver, Recipe, Retry, StatePoints, Step, Vigilance, derive_with_states};
+use osier::inlining::{CalleeLandings, InlinePlan, StatePlaces, inline};
 use osier::interp::HostError;
 use osier::ir::{
-    FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, InstSpec, Opcode, Point, Type,
-    Value, ValueDef,
+    FrameState, FrameStates, Func, Function, FunctionBuilder, Imm, InstSpec, Module, Opcode, Point,
+    Type, Value, ValueDef,
 };
 use osier::jit::{
     Action, Callback, CallbackEnd, Condition, Continuation, Engine, FailedPoint, HotLoop,
@@ -20,7 +21,7 @@ use osier::jit::{
 };
 use osier::landing::LandingRow;
 use osier::osr::Level;
-use osier::passes::Pipeline;
+use osier::passes::{InlinePolicy, ObjectPlaces, ObjectPlan, Pipeline};
 use osier::speculate::{Assumption, SpeculateError, Speculative};
 use osier::tiers::{self, AskedFunction, RowError, TableUse, Tiered};
 use osier::transition::VersionKey;
@@ -255,6 +256,15 @@ fn headers(states: &FrameStates) -> BTreeMap<Pc, Point> {
     headers.map(|(at, state)| (state.pc & !lower::HEADER, at)).collect()
 }
 
+/// The places at which runs enter a base with these states, at loop headers, and leave for good.
+fn places(states: &FrameStates) -> StatePlaces {
+    let leaves = |(_, state): &(Point, &FrameState)| !is_header(state);
+    StatePlaces {
+        entrances: headers(states).values().copied().collect(),
+        exits: states.noted().filter(leaves).map(|(at, _)| at).collect(),
+    }
+}
+
 /// Ends the run with a failure.
 fn failed(what: &dyn std::fmt::Display) -> CallbackEnd {
     HostError::failed(what.to_string()).into()
@@ -276,7 +286,8 @@ impl Machine {
         let func = code.func();
         let funcs: Vec<Func> = native.codes.iter().map(Code::func).collect();
         let runtime = &self.runtime;
-        let input = Input {
+        let inside = |shape| runtime.shapes().inside(shape);
+        let input = |calls_new: bool| Input {
             program: &self.program,
             number,
             name: &native.module.funcs[func].name,
@@ -284,14 +295,19 @@ impl Machine {
             profiles: &self.profile,
             imports: &native.imports,
             funcs: &funcs,
-            inside: &|shape| runtime.shapes().inside(shape),
+            inside: &inside,
             is_chaotic: native.tuning.chaos.is_some(),
             is_complete: native.tuning.tables.is_some(),
             callees: native.tuning.callees,
+            calls_new,
         };
         let params = self.program.protos[number as usize].params;
         let mut callees = BTreeSet::new();
-        let made = match lower(&input) {
+        let may_remove = native.tuning.is_optimizing && native.tuning.tables.is_none();
+        let without_some = || lower(&input(true)).filter(|made| native.can_remove(made));
+        let without_some = may_remove.then(without_some).flatten();
+        let removes = without_some.is_some();
+        let made = match without_some.or_else(|| lower(&input(false))) {
             None => Err("no base".to_owned()),
             Some(lowered) => {
                 callees = lowered.callees;
@@ -308,7 +324,18 @@ impl Machine {
                 let optimized = match complete {
                     Some(made) => made,
                     None if native.tuning.is_optimizing => {
-                        compile(native, back, &Pipeline::default())
+                        let (base, states) = (Arc::clone(&base), Arc::clone(&states));
+                        let lighter = match removes {
+                            true => native.compile_without_objects(back, func, base, states),
+                            false => Err("nothing to remove".to_owned()),
+                        };
+                        match lighter {
+                            Ok((made, removed)) => {
+                                native.counts.objects += removed as u32;
+                                Ok(made)
+                            }
+                            Err(_) => compile(native, back, &Pipeline::default()),
+                        }
                     }
                     None => compile(native, back, &plain),
                 };
@@ -356,13 +383,8 @@ impl Native {
     ) -> Made {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         // Optimize, then prove the entries: up at loop headers, and down at each trap that leaves.
-        let headers = headers(&states);
-        let leaves = |(_, state): &(Point, &FrameState)| !is_header(state);
-        let places = StatePoints {
-            states: &states,
-            entrances: &headers.values().copied().collect(),
-            exits: &states.noted().filter(leaves).map(|(at, _)| at).collect(),
-        };
+        let StatePlaces { entrances, exits } = &places(&states);
+        let places = StatePoints { states: &states, entrances, exits };
         let (vigilance, retry) = (Vigilance::Off, Retry::BRIEF);
         let recipe = Recipe { vigilance, retry, ..Recipe::new(pipeline, &[Level::Avail]) };
         let made = derive_with_states(&self.module, &base, places, &recipe, &mut NoObserver);
@@ -370,8 +392,20 @@ impl Native {
         if let Some(missing) = made.down().missing.first() {
             return Err(text(missing));
         }
-        let (optimized, forward) = (&made.derived.function, made.proved.before.mapping);
-        let down = made.proved.after.mapping;
+        let (up, down) = (made.proved.before.mapping, made.proved.after.mapping);
+        self.install_ways(back, func, (base, states), &made.derived.function, [up, down])
+    }
+
+    /// Compiles a version and installs it, with the ways up from the base and down to it.
+    fn install_ways(
+        &self,
+        back: &mut Callback<'_>,
+        func: Func,
+        (base, states): (Arc<Function>, Arc<FrameStates>),
+        optimized: &Function,
+        [forward, down]: [Checked<Mapping>; 2],
+    ) -> Made {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
         let of_exit = |at: Point| PointSpec::of_entry(&down, at, Condition::Always);
         let points: Option<Vec<PointSpec>> = down.points().map(of_exit).collect();
         let points = points.ok_or("an exit lacks its entry")?;
@@ -382,7 +416,47 @@ impl Native {
         let hand = || Action::Hand(Arc::clone(&back_to_base), Arc::clone(&landed));
         let actions = points.iter().map(|_| hand()).collect();
         back.tier().install(&version, actions).map_err(|error| text(&error))?;
+        let headers = headers(&states);
         Ok(Compiled { func, base, states, code: Some((version, forward)), headers })
+    }
+
+    /// Whether a base makes an object that nothing needs.
+    fn can_remove(&self, made: &Lowered) -> bool {
+        let StatePlaces { entrances, exits } = places(&made.states);
+        let named = |at: &Point| Some((at.inst(), made.states.get(*at)?.all_values().collect()));
+        let places = ObjectPlaces {
+            entered: entrances.iter().map(|at| at.inst()).collect(),
+            taken: exits.iter().filter_map(named).collect(),
+        };
+        !ObjectPlan::new(&self.module, &made.function, &places).is_empty()
+    }
+
+    /// As [`Native::compile`], without the objects that nothing needs. Returns their number, too.
+    fn compile_without_objects(
+        &self,
+        back: &mut Callback<'_>,
+        func: Func,
+        base: Arc<Function>,
+        states: Arc<FrameStates>,
+    ) -> Result<(Compiled, usize), String> {
+        let mut module = Module::clone(&self.module);
+        module.define(func, Function::clone(&base));
+        let none = InlinePolicy { size: 0, single_size: 0, hot_size: 0, ..InlinePolicy::default() };
+        let plan = InlinePlan::new(Pipeline::of(Vec::new()), none, Pipeline::default())
+            .removing_objects()
+            .with_retry(Retry::BRIEF)
+            .with_states(BTreeMap::from([(func, Arc::clone(&states))]))
+            .at_places(BTreeMap::from([(func, places(&states))]));
+        let landings = CalleeLandings::new(&module, &plan);
+        let made = inline(&module, func, &plan, &landings, &mut NoObserver);
+        let made = made.map_err(|error| error.to_string())?;
+        if let Some(lost) = made.exits.iter().find(|at| !made.down.has_entry(**at)) {
+            return Err(format!("the exit at {} has no entry", lost.inst()));
+        }
+        let optimized = made.tree.function(made.optimized);
+        let ways = [made.up.clone(), made.down.clone()];
+        let compiled = self.install_ways(back, func, (base, states), optimized, ways)?;
+        Ok((compiled, made.removed_objects))
     }
 
     /// Tells the policy of landing tables what a complete base may assume: that operands which were

@@ -67,6 +67,8 @@ pub(super) struct Input<'a> {
     pub(super) is_complete: bool,
     /// What the code of calls is.
     pub(super) callees: CallUse,
+    /// Whether a call of [`Imports::new`] makes each object. Otherwise the code does so in place.
+    pub(super) calls_new: bool,
 }
 
 /// The base of a function.

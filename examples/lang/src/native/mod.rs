@@ -36,7 +36,7 @@ use osier::jit::{
     HotLoop, Nans, Slot, Vm,
 };
 use osier::tiers::TableUse;
-use runtime::{Imports, operands_of};
+use runtime::{ExitObjects, Imports, operands_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -110,6 +110,8 @@ pub struct RowEvents {
 /// The events of native code.
 #[derive(Clone, Default, Debug)]
 pub struct Counts {
+    /// The bytes that the program has allocated, in the interpreter too.
+    pub bytes: u64,
     /// Functions compiled.
     pub compiled: u32,
     /// Functions that no code could be made for, each with the reason.
@@ -118,6 +120,8 @@ pub struct Counts {
     pub plain: Vec<String>,
     /// Times that native code has left.
     pub exits: u32,
+    /// Calls left out that make objects.
+    pub objects: u32,
     /// Calls of small functions inlined, one for each function that a call may lead to.
     pub inlined: u32,
     /// Loops entered in the middle.
@@ -131,11 +135,13 @@ pub struct Counts {
 impl Counts {
     /// Adds the events of another run.
     pub fn add(&mut self, other: Counts) {
+        self.bytes += other.bytes;
         self.compiled += other.compiled;
         self.refused.extend(other.refused);
         self.plain.extend(other.plain);
         self.exits += other.exits;
         self.inlined += other.inlined;
+        self.objects += other.objects;
         self.entered += other.entered;
         self.micros += other.micros;
         let RowEvents { made, plain, entered, left, linked } = other.rows;
@@ -198,10 +204,13 @@ impl Machine {
         let mut vm = vm.map_err(|error| failed(&error))?;
         let on_heap = runtime::direct(&self.runtime);
         vm.bind(imports.on_heap, &on_heap).map_err(|error| failed(&error))?;
-        let body = module.body(imports.runtime).expect("it is defined");
-        let version = engine.version(&module, imports.runtime, body, &[]);
-        let version = version.map_err(|error| failed(&error))?;
-        vm.install(&version, Vec::new()).map_err(|error| failed(&error))?;
+        for func in [imports.runtime, imports.new] {
+            let body = module.body(func).expect("it is defined");
+            let version = engine.version(&module, func, body, &[]);
+            let version = version.map_err(|error| failed(&error))?;
+            vm.install(&version, Vec::new()).map_err(|error| failed(&error))?;
+        }
+        vm.machine_mut().make_objects_by(Arc::new(ExitObjects));
         let (loops, asked, rows) = (Loops::default(), Asked::default(), RowCounts::default());
         match tuning.tables {
             Some(places) => {
@@ -234,7 +243,10 @@ impl Machine {
                 let exception = heap.word(EXCEPTION);
                 Err(NativeError::Uncaught(self.uncaught(exception, &heap)))
             }
-            Ok(Outcome::Returned(_)) => Ok(counts),
+            Ok(Outcome::Returned(_)) => {
+                counts.bytes = self.allocated + u64::from(heap.allocated_since());
+                Ok(counts)
+            }
             Ok(other) => Err(failed(&other)),
             Err(error) => Err(failed(&error)),
         }
@@ -500,6 +512,10 @@ impl Embedder for Machine {
             self.wait(frame, registers(caller));
         }
         self.wait(frame_of(inner, 0, to), registers(inner));
+        if Host::Native(&mut back).heap().is_beyond_limit() {
+            let collected = self.collect(&mut Host::Native(&mut back), &mut [], 0);
+            collected.map_err(|_| HostError::failed("out of memory for the objects of an exit"))?;
+        }
         let ended = self.execute(&mut Host::Native(&mut back), floor);
         let bits = result(ended, &mut back)?;
         Ok(vec![Slot { ty: osier::ir::Type::Ref, bits }])

@@ -3,12 +3,13 @@
 
 use super::emit::UNTYPED;
 use crate::bytecode::{Arith, Compare};
-use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, THROWN, Thrown};
+use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, THROWN, Thrown, header};
 use crate::library::{Builtin, Runtime};
-use crate::value::{NIL, Word, boolean};
+use crate::value::{FIRST_TAGGED, NIL, Word, boolean};
+use osier::interp::{Allocator, Memories};
 use osier::ir::module::{FuncDecl, ImportName};
 use osier::ir::{
-    DeclaredEffect, Func, Function, FunctionBuilder, InstSpec, Module, Opcode, Signature, Target,
+    DeclaredEffect, Func, Function, FunctionBuilder, Imm, InstSpec, Module, Opcode, Signature, Target,
     Type, Value,
 };
 use osier::jit::{DirectFunction, DirectMemory};
@@ -23,6 +24,9 @@ pub(super) struct Imports {
     pub(super) collect: Func,
     /// `(helper, a, b, c)`: a function of the IR that does both, if need be.
     pub(super) runtime: Func,
+    /// `(bytes, word, shape, slots)`: a function of the IR that makes an object. Osier knows that it
+    /// does ([`DeclaredEffect::Allocates`]), and leaves it out where nothing needs the object.
+    pub(super) new: Func,
     /// `(closure, depth, count)`, with operands in memory. Calls the interpreter.
     pub(super) call: Func,
     /// `(closure, depth, function, pc)`, with registers in memory. The interpreter continues there.
@@ -87,6 +91,7 @@ pub(super) fn operands_of(number: u32) -> u32 {
 /// Declares the functions.
 pub(super) fn declare(module: &mut Module) -> Imports {
     let mut declare = |name: &str, params: &[Type], result: Type, is_import: bool| {
+        let is_allocator = name == "new";
         let sig = module.sig(&Signature::new(params, &[result]));
         let (unit, field) = ("wicker".to_owned(), name.to_owned());
         let import = is_import.then_some(ImportName { module: unit, field });
@@ -94,7 +99,7 @@ pub(super) fn declare(module: &mut Module) -> Imports {
             name: name.to_owned(),
             sig,
             import,
-            effect: DeclaredEffect::default(),
+            effect: if is_allocator { DeclaredEffect::Allocates } else { DeclaredEffect::Any },
         })
     };
     let (n, w, r) = (Type::I32, Type::I64, Type::Ref);
@@ -102,11 +107,13 @@ pub(super) fn declare(module: &mut Module) -> Imports {
         on_heap: declare("on_heap", &[n, w, w, w], w, true),
         collect: declare("collect", &[n], w, true),
         runtime: declare("runtime", &[n, r, r, r], r, false),
+        new: declare("new", &[n, w, n, n], r, false),
         call: declare("call", &[r, n, n], r, true),
         go_on: declare("go_on", &[r, n, n, n], r, true),
         main: declare("main", &[], r, true),
     };
     module.define(imports.runtime, collecting(&imports));
+    module.define(imports.new, new_object(&imports));
     imports
 }
 
@@ -149,6 +156,63 @@ fn collecting(imports: &Imports) -> Function {
     let result = b.op(Opcode::RefOf, UNTYPED, &[result]);
     b.ret(&[result]);
     b.finish().expect("the runtime is well-formed").function
+}
+
+/// The function that takes the next free bytes for an object, and calls the runtime where too few
+/// are left. The object has no contents yet.
+fn new_object(imports: &Imports) -> Function {
+    let (n, w, r) = (Type::I32, Type::I64, Type::Ref);
+    let mut b = FunctionBuilder::new("new", Signature::new(&[n, w, n, n], &[r]));
+    let [entry, easy, full] = [0; 3].map(|_| b.create_block());
+    b.mark_cold(full);
+    b.switch_to(entry);
+    let bytes = b.append_param(entry, n);
+    let word = b.append_param(entry, w);
+    let numbers = [0; 2].map(|_| b.append_param(entry, n));
+    let base = b.constant(n, 0);
+    let at = |place: u32| Imm::Address(super::heap_memory(), place.into());
+    let number = |b: &mut FunctionBuilder, place| {
+        b.insert_value(InstSpec::new(Opcode::Load, n, at(place), &[base]))
+    };
+    let next = number(&mut b, header::NEXT);
+    let behind = b.op(Opcode::Add, n, &[next, bytes]);
+    let limit = number(&mut b, header::LIMIT);
+    let fits = b.op(Opcode::Ule, n, &[behind, limit]);
+    b.br_if(fits, Target::new(easy, &[]), Target::new(full, &[]));
+    b.switch_to(easy);
+    b.insert(InstSpec::new(Opcode::Store, n, at(header::NEXT), &[base, behind]));
+    let wide = b.op(Opcode::Uextend, w, &[next]);
+    let word = b.op(Opcode::Or, w, &[wide, word]);
+    let made = b.op(Opcode::RefOf, UNTYPED, &[word]);
+    b.ret(&[made]);
+    b.switch_to(full);
+    let helper = b.constant(n, number_of_object());
+    let [shape, slots] = numbers.map(|number| {
+        let wide = b.op(Opcode::Uextend, w, &[number]);
+        let tag = b.constant(w, FIRST_TAGGED);
+        let word = b.op(Opcode::Or, w, &[wide, tag]);
+        b.op(Opcode::RefOf, UNTYPED, &[word])
+    });
+    let nil = b.constant(r, NIL);
+    let made = b.insert_value(InstSpec::call(imports.runtime, &[helper, shape, slots, nil], &[r]));
+    b.ret(&[made]);
+    b.finish().expect("the allocator is well-formed").function
+}
+
+fn number_of_object() -> u64 {
+    number(Helper::Object, 0).into()
+}
+
+/// Makes the objects of exits in the space behind the limit, since nothing may move there.
+#[derive(Debug)]
+pub(super) struct ExitObjects;
+
+impl Allocator for ExitObjects {
+    fn allocate(&self, _: Func, args: &[u64], memories: &mut Memories) -> Option<u64> {
+        let heap = &mut Heap(memories.bytes_mut(super::heap_memory())?);
+        let at = heap.beyond_limit(*args.first()? as u32)?;
+        Some(args.get(1)? | u64::from(at))
+    }
 }
 
 /// The result of native code that returns or throws.
