@@ -72,7 +72,8 @@ impl Lighter {
         log: &ActionLog,
     ) -> Lighter {
         let of = claim.instances.iter().enumerate();
-        let values = of.flat_map(|(id, one)| one.values.iter().map(move |(of, name)| (id, of, name)));
+        let values =
+            of.flat_map(|(id, one)| one.values.iter().map(move |(of, name)| (id, of, name)));
         let values = values.map(|(id, of, name)| (*name, (id, *of))).collect();
         let places = osr::places_of_copy(copy, claim, originals);
         let (gone, replaced, added) = (BTreeSet::new(), BTreeMap::new(), Vec::new());

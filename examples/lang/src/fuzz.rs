@@ -334,7 +334,8 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
         let exits = if seed % 4 == 0 { 4 } else { 1000 };
         // Later code knows more kinds of values, and more callees.
         let turns = [3, 3, 12, 30][(seed / 4 % 4) as usize];
-        let eager = Tuning { calls: 2, turns, exits, ..Tuning::default() };
+        let leaves_objects_out = seed % 2 == 0;
+        let eager = Tuning { calls: 2, turns, exits, leaves_objects_out, ..Tuning::default() };
         let wanted = outcome(&text, None, false)?.output;
         let is_odd = seed % 2 == 1;
         let chaotic = Tuning { chaos: Some(seed), ..eager };
@@ -361,11 +362,13 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
         with_rows += u64::from(total.rows.made > before.made);
         with_left += u64::from(total.rows.left > before.left);
     }
-    let Counts { compiled, exits, entered, objects, refused, plain, rows, .. } = total;
+    let Counts { compiled, exits, entered, objects, objects_made, refused, plain, rows, .. } =
+        total;
     let RowEvents { made, plain: unassuming, entered: into_rows, left, linked } = rows;
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
-         passes, {exits} exits, {objects} objects left out, {entered} loops entered, {made} rows made by {with_rows} programs, \
+         passes, {exits} exits, {objects} objects left out and \
+         {objects_made} made by exits, {entered} loops entered, {made} rows made by {with_rows} programs, \
          {into_rows} entered, {left} left by {with_left}, {unassuming} rows that assume nothing, \
          {linked} exits to rows, {collections} collections",
         refused.len(),

@@ -27,6 +27,9 @@ struct Args {
     /// Compile hot functions, and continue in rows of landing tables where kinds of values change.
     #[arg(long)]
     tables: bool,
+    /// Compile hot functions, and make no object that nothing needs.
+    #[arg(long)]
+    objects: bool,
     /// Compile hot functions, and print what was compiled to standard error.
     #[arg(long)]
     counts: bool,
@@ -100,8 +103,10 @@ fn run() -> Result<(), (u8, String)> {
         None => {
             let file = args.file.ok_or_else(|| (WRONG, "no program is given".to_owned()))?;
             let tables = args.tables.then_some(TableUse::Everywhere);
-            let is_native = args.jit || args.tables || args.counts;
-            let tuning = is_native.then(|| Tuning { tables, ..Tuning::default() });
+            let is_native = args.jit || args.tables || args.objects || args.counts;
+            let leaves_objects_out = args.objects;
+            let tuning =
+                is_native.then(|| Tuning { tables, leaves_objects_out, ..Tuning::default() });
             run_file(&file, tuning, args.counts)
         }
     }

@@ -9,7 +9,7 @@ use wicker::{Machine, Uncaught};
 
 /// Makes code at once, and makes it anew after a few exits.
 fn eager() -> Tuning {
-    Tuning { calls: 2, turns: 3, exits: 4, ..Tuning::default() }
+    Tuning { calls: 2, turns: 3, exits: 4, leaves_objects_out: true, ..Tuning::default() }
 }
 
 /// Runs a program in the interpreter, natively, natively with guards that fail at random, and with
@@ -479,4 +479,29 @@ fn random_programs_print_the_same() {
     let output = Command::new(env!("CARGO_BIN_EXE_wicker")).args(["fuzz", "1", "30"]).output();
     let output = output.expect("the command runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The last call adds a double, which the code has not seen: the run leaves with both vectors alive.
+#[test]
+fn an_exit_makes_the_object_that_code_has_left_out() {
+    let text = "func shift(v, by) { return {x: v.x + by, y: v.y}; }
+        var more = 1;
+        func step(i) {
+            var from = {x: i, y: i + 1};
+            var to = shift(from, 2);
+            var sum = to.x + more;
+            return sum + from.y * to.y + from.x;
+        }
+        var total = 0;
+        for i in 0..2000 { total = total + step(i); }
+        more = 0.5;
+        total = total + step(7);
+        print(total);";
+    let counts = same(text);
+    assert!(counts.objects >= 2 && counts.objects_made >= 2, "{counts:?}");
+    let (_, made) = with(text, Tuning { calls: 10, ..Tuning::default() });
+    let (_, without) =
+        with(text, Tuning { calls: 10, leaves_objects_out: true, ..Tuning::default() });
+    // Each step has two objects of 24 bytes.
+    assert_eq!((made.objects, made.bytes - without.bytes > 1900 * 48), (0, true), "{without:?}");
 }

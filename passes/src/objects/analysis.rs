@@ -67,7 +67,9 @@ impl<'a> Analysis<'a> {
         for block in self.cfg.rpo() {
             for inst in self.f.block_insts(*block) {
                 let data = self.f.inst(inst);
-                let (Some(arg), Some(result)) = (data.args.first(), data.result()) else { continue };
+                let (Some(arg), Some(result)) = (data.args.first(), data.result()) else {
+                    continue;
+                };
                 let Some((site, form)) = self.forms.get(arg).copied() else { continue };
                 let derived = match (data.opcode, form) {
                     (Opcode::RefBits, RemovedForm::Reference) => RemovedForm::Word,
@@ -102,7 +104,8 @@ impl<'a> Analysis<'a> {
         match form {
             RemovedForm::Reference => data.opcode == Opcode::RefBits,
             RemovedForm::Word => {
-                (data.opcode == Opcode::Wrap && data.ty == Type::I32) || self.decides(data).is_some()
+                (data.opcode == Opcode::Wrap && data.ty == Type::I32)
+                    || self.decides(data).is_some()
             }
             RemovedForm::Address => {
                 matches!(data.opcode, Opcode::Load | Opcode::Store)
@@ -374,4 +377,3 @@ impl<'a> Analysis<'a> {
         data.result().is_some_and(is_known) || self.accessed(data).is_some()
     }
 }
-

@@ -34,9 +34,8 @@ fn stay(rest: &str) -> usize {
     let plan = ObjectPlan::new(&module, f, &ObjectPlaces::default());
     let made = apply(f, &RemoveObjects { plan: &plan }, &mut Fuel::UNLIMITED.clone());
     let f = made.function();
-    let is_new = |inst: &ir::Inst| {
-        f.inst(*inst).opcode == Opcode::Call && f.inst(*inst).result().is_some()
-    };
+    let is_new =
+        |inst: &ir::Inst| f.inst(*inst).opcode == Opcode::Call && f.inst(*inst).result().is_some();
     f.all_insts().filter(is_new).count()
 }
 
@@ -56,7 +55,9 @@ fn the_upper_half_of_the_word_decides_tests() {
     };
     assert_eq!([stay(&test(48)), stay(&test(32)), stay(&test(31))], [0, 0, 1]);
     let compare = |bits: &str| {
-        format!("  %k = const.i64 {bits}\n  %is = ult.i64 %word, %k\n  %w = uextend.i64 %is\n  return %w\n")
+        format!(
+            "  %k = const.i64 {bits}\n  %is = ult.i64 %word, %k\n  %w = uextend.i64 %is\n  return %w\n"
+        )
     };
     // Below all words, above all words, and among them.
     let bits = ["0xfff9000000000000", "0xfffa000100000000", "0xfffa000000000001"];
@@ -104,7 +105,8 @@ fn paths_that_store_different_values_make_a_field_unknown() {
 
 #[test]
 fn runs_that_enter_or_leave_need_what_they_need() {
-    let module = module("  store.i64 @heap[%at], %a\n  jump next\nnext:\n  call @show(%a)\n  trap user0\n");
+    let module =
+        module("  store.i64 @heap[%at], %a\n  jump next\nnext:\n  call @show(%a)\n  trap user0\n");
     let f = main(&module);
     let next = f.blocks().nth(1).expect("it has two");
     let (first, trap) = (f.first_inst(next), f.terminator(next));
@@ -118,6 +120,9 @@ fn runs_that_enter_or_leave_need_what_they_need() {
     };
     // Nothing behind reads the object, unless the run takes it along. `%a` may be a word that the
     // call changes in the object.
-    assert_eq!([plan(&[], &[]), plan(&[first], &[]), plan(&[first], &[first])], [false, false, true]);
+    assert_eq!(
+        [plan(&[], &[]), plan(&[first], &[]), plan(&[first], &[first])],
+        [false, false, true]
+    );
     assert_eq!([plan(&[], &[first]), plan(&[], &[trap])], [false, true]);
 }

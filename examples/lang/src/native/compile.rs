@@ -3,7 +3,7 @@
 use super::complete::Dispatch;
 use super::emit::UNTYPED;
 use super::lower::{self, Input, Lowered, lower};
-use super::{GENERATIONS, Made, Native, RowEvents};
+use super::{GENERATIONS, Made, Native, RowEvents, Tuning};
 use crate::bytecode::Pc;
 use crate::heap::OPERANDS;
 use crate::interp::Machine;
@@ -303,7 +303,8 @@ impl Machine {
         };
         let params = self.program.protos[number as usize].params;
         let mut callees = BTreeSet::new();
-        let may_remove = native.tuning.is_optimizing && native.tuning.tables.is_none();
+        let Tuning { is_optimizing, tables, leaves_objects_out, .. } = native.tuning;
+        let may_remove = leaves_objects_out && is_optimizing && tables.is_none();
         let without_some = || lower(&input(true)).filter(|made| native.can_remove(made));
         let without_some = may_remove.then(without_some).flatten();
         let removes = without_some.is_some();

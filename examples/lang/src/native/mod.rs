@@ -28,7 +28,7 @@ use crate::heap::{EXCEPTION, FULL, Heap, OPERANDS, PAGES, THROWN, Thrown, header
 use crate::interp::{Failed, Frame, Host, Machine, Uncaught};
 use crate::value::{NIL, Word, address, as_number, int, is_int, number, tag, tag_of};
 use compile::{Asked, Code, Compiled, Loops, RowCounts};
-use osier::interp::{HostError, Limits, Options, Outcome, TraceLevel};
+use osier::interp::{Allocator, HostError, Limits, Options, Outcome, TraceLevel};
 use osier::ir::module::{FuncDecl, MemoryDecl, MemoryKind};
 use osier::ir::{Func, LocalContent, Memory, Module, Value};
 use osier::jit::{
@@ -39,6 +39,7 @@ use osier::tiers::TableUse;
 use runtime::{ExitObjects, Imports, operands_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The memory that the heap is in.
 pub(crate) fn heap_memory() -> Memory {
@@ -83,12 +84,16 @@ pub struct Tuning {
     pub tables: Option<TableUse>,
     /// The code of calls.
     pub callees: CallUse,
+    /// Whether objects that nothing needs are not made. It takes longer to compile, and counts only
+    /// without landing tables.
+    pub leaves_objects_out: bool,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
         let (chaos, is_optimizing, tables, callees) = (None, true, None, CallUse::Inlined);
-        Tuning { calls: 500, turns: 3000, exits: 30, chaos, is_optimizing, tables, callees }
+        let (calls, turns, exits, leaves_objects_out) = (500, 3000, 30, false);
+        Tuning { calls, turns, exits, chaos, is_optimizing, tables, callees, leaves_objects_out }
     }
 }
 
@@ -122,6 +127,8 @@ pub struct Counts {
     pub exits: u32,
     /// Calls left out that make objects.
     pub objects: u32,
+    /// Objects that such calls would have made, and exits made.
+    pub objects_made: u64,
     /// Calls of small functions inlined, one for each function that a call may lead to.
     pub inlined: u32,
     /// Loops entered in the middle.
@@ -142,6 +149,7 @@ impl Counts {
         self.exits += other.exits;
         self.inlined += other.inlined;
         self.objects += other.objects;
+        self.objects_made += other.objects_made;
         self.entered += other.entered;
         self.micros += other.micros;
         let RowEvents { made, plain, entered, left, linked } = other.rows;
@@ -210,7 +218,8 @@ impl Machine {
             let version = version.map_err(|error| failed(&error))?;
             vm.install(&version, Vec::new()).map_err(|error| failed(&error))?;
         }
-        vm.machine_mut().make_objects_by(Arc::new(ExitObjects));
+        let at_exits = Arc::new(ExitObjects::default());
+        vm.machine_mut().make_objects_by(Arc::clone(&at_exits) as Arc<dyn Allocator>);
         let (loops, asked, rows) = (Loops::default(), Asked::default(), RowCounts::default());
         match tuning.tables {
             Some(places) => {
@@ -234,7 +243,8 @@ impl Machine {
         });
         let outcome = vm.run(imports.main, &[], self);
         let counts = self.native.take().map(|native| native.counts).unwrap_or_default();
-        let mut counts = Counts { rows: rows.events(), ..counts };
+        let objects_made = at_exits.made.load(Relaxed);
+        let mut counts = Counts { objects_made, rows: rows.events(), ..counts };
         counts.refused.extend(rows.refused());
         let memory = vm.machine_mut().memories_mut().bytes_mut(heap_memory());
         let heap = Heap(memory.ok_or_else(|| failed(&"the machine tracks its memories"))?);

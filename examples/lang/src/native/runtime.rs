@@ -9,11 +9,12 @@ use crate::value::{FIRST_TAGGED, NIL, Word, boolean};
 use osier::interp::{Allocator, Memories};
 use osier::ir::module::{FuncDecl, ImportName};
 use osier::ir::{
-    DeclaredEffect, Func, Function, FunctionBuilder, Imm, InstSpec, Module, Opcode, Signature, Target,
-    Type, Value,
+    DeclaredEffect, Func, Function, FunctionBuilder, Imm, InstSpec, Module, Opcode, Signature,
+    Target, Type, Value,
 };
 use osier::jit::{DirectFunction, DirectMemory};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The functions of the module in addition to the functions of the language.
 #[derive(Clone, Copy, Debug)]
@@ -204,13 +205,16 @@ fn number_of_object() -> u64 {
 }
 
 /// Makes the objects of exits in the space behind the limit, since nothing may move there.
-#[derive(Debug)]
-pub(super) struct ExitObjects;
+#[derive(Default, Debug)]
+pub(super) struct ExitObjects {
+    pub(super) made: AtomicU64,
+}
 
 impl Allocator for ExitObjects {
     fn allocate(&self, _: Func, args: &[u64], memories: &mut Memories) -> Option<u64> {
         let heap = &mut Heap(memories.bytes_mut(super::heap_memory())?);
         let at = heap.beyond_limit(*args.first()? as u32)?;
+        self.made.fetch_add(1, Relaxed);
         Some(args.get(1)? | u64::from(at))
     }
 }
