@@ -93,11 +93,11 @@ impl<'t> RuleReader<'t> {
         let params = self.list(|reader| reader.ty())?;
         self.punct("->")?;
         let result = self.ty()?;
-        let fits = Opcode::CallPure.allows_type(result) && params.iter().all(|ty| !ty.is_ref());
+        let fits = Opcode::CallPure.allows_type(result) && !params.contains(&Type::Ref);
         match fits {
             true => Ok(RuleFunction { name, params, result, line }),
             false => {
-                Err(RuleFault::Types("a pure function is one from numbers to a number".into()))
+                Err(RuleFault::Types("a pure function takes no `ref`, and gives a number".into()))
             }
         }
     }
