@@ -443,9 +443,9 @@ impl Function {
         data.opcode.can_trap() && !is_safe_divisor(data.opcode, data.ty, divisor)
     }
 
-    /// Whether two versions are the same: equal declared rules, equal blocks in equal order, with equal instructions and
-    /// equal ids, and equal marks of cold blocks. Names do not count, because they only affect
-    /// printing.
+    /// Whether two versions are the same: equal declared rules, equal blocks in equal order, with
+    /// equal instructions and equal ids, and equal marks of cold blocks. Names do not count, because
+    /// they only affect printing.
     ///
     /// # Errors
     /// A sentence that names the first difference found.

@@ -2,7 +2,7 @@
 
 use ir::Module;
 use ir::rules::declared::{
-    ModuleRules, RuleError, RuleFault, RuleTable, Verdict, verdict_header, verdict_line,
+    ModuleRules, RuleError, RuleFault, RuleTable, RuleVerdict, verdict_header, verdict_line,
 };
 use ir::text::parse_module;
 use std::convert::Infallible;
@@ -22,7 +22,8 @@ const TABLE: &str = "; What a language knows of its values.
 func @box(i64) -> i64
 func @unbox( i64 )->i64
 rule high(x: i64): ushr.i64(shl.i64( x, 8), 8) => and.i64(x, 0xffffffffffffff) ; a mask
-rule factor(x: i32,y: i32, z: i32): add.i32(mul.i32(x,y), mul.i32(x, z)) => mul.i32(x, add.i32(y, z))
+rule factor(x: i32,y: i32, z: i32): \
+add.i32(mul.i32(x,y), mul.i32(x, z)) => mul.i32(x, add.i32(y, z))
 
 axiom unbox-box(x: i64): @unbox(@box(x)) => x
 ";
@@ -36,7 +37,7 @@ fn table(text: &str) -> RuleTable {
 }
 
 /// The file of verdicts that says `verdict` about every rule of a table.
-fn verdicts(table: &RuleTable, verdict: Verdict) -> String {
+fn verdicts(table: &RuleTable, verdict: RuleVerdict) -> String {
     let rules = table.rules().iter().filter(|rule| !rule.is_axiom);
     let lines = rules.map(|rule| verdict_line(rule, verdict, "by hand"));
     let all: Vec<String> = [verdict_header().to_owned()].into_iter().chain(lines).collect();
@@ -45,7 +46,7 @@ fn verdicts(table: &RuleTable, verdict: Verdict) -> String {
 
 fn accepted(text: &str) -> ModuleRules {
     let table = table(text);
-    let rules = table.accept(&verdicts(&table, Verdict::Proved), &module());
+    let rules = table.accept(&verdicts(&table, RuleVerdict::Proved), &module());
     rules.unwrap_or_else(|errors| panic!("{}", errors[0]))
 }
 
@@ -126,13 +127,13 @@ fn a_deep_term_is_an_error() {
 #[test]
 fn a_rule_without_the_verdict_proved_is_rejected_by_name() {
     let read = table(TABLE);
-    let proved = verdicts(&read, Verdict::Proved);
+    let proved = verdicts(&read, RuleVerdict::Proved);
     let without = proved.lines().filter(|line| !line.contains("rule high"));
     let without = without.collect::<Vec<&str>>().join("\n");
     let found = errors(TABLE, &without);
     assert_eq!((found.len(), &*found[0].name), (1, "high"));
     assert_eq!(found[0].fault, RuleFault::Unproved);
-    for verdict in [Verdict::Refuted, Verdict::Undecided] {
+    for verdict in [RuleVerdict::Refuted, RuleVerdict::Undecided] {
         let found = errors(TABLE, &verdicts(&read, verdict));
         let named: Vec<(&str, &RuleFault)> =
             found.iter().map(|error| (error.name.as_str(), &error.fault)).collect();
@@ -149,7 +150,7 @@ fn a_rule_without_the_verdict_proved_is_rejected_by_name() {
 /// A table that changed behind the proof.
 #[test]
 fn a_verdict_holds_for_its_own_claim_alone() {
-    let proved = verdicts(&table(TABLE), Verdict::Proved);
+    let proved = verdicts(&table(TABLE), RuleVerdict::Proved);
     for (from, to) in [("shl.i64( x, 8)", "shl.i64(x, 9)"), ("(x: i32,y: i32", "(y: i32,x: i32")] {
         let found = errors(&TABLE.replace(from, to), &proved);
         assert!(matches!(found[..], [RuleError { fault: RuleFault::Changed(_), .. }]), "{found:?}");
@@ -159,8 +160,8 @@ fn a_verdict_holds_for_its_own_claim_alone() {
 #[test]
 fn an_edited_line_of_verdicts_is_noticed() {
     let read = table(TABLE);
-    let refuted = verdicts(&read, Verdict::Refuted);
-    let proved = verdicts(&read, Verdict::Proved);
+    let refuted = verdicts(&read, RuleVerdict::Refuted);
+    let proved = verdicts(&read, RuleVerdict::Proved);
     let edited = [
         refuted.replace("refuted", "proved"),
         proved.replace("shl.i64(x, 8)", "shl.i64(x, 7)"),
@@ -186,7 +187,7 @@ fn a_false_rule_is_rejected_whatever_the_verdict() {
     ];
     for text in wrong {
         let read = table(text);
-        let found = errors(text, &verdicts(&read, Verdict::Proved));
+        let found = errors(text, &verdicts(&read, RuleVerdict::Proved));
         assert!(matches!(found[..], [RuleError { fault: RuleFault::False(_), .. }]), "{text}");
     }
 }
@@ -197,7 +198,7 @@ fn the_module_declares_the_functions_of_axioms() {
         let text = MODULE.replace(from, to);
         let module = parse_module(&text).unwrap_or_else(|errors| panic!("{}", errors[0]));
         let read = table(TABLE);
-        let found = read.accept(&verdicts(&read, Verdict::Proved), &module).expect_err(wanted);
+        let found = read.accept(&verdicts(&read, RuleVerdict::Proved), &module).expect_err(wanted);
         let said = found[0].to_string();
         assert!(said.contains("@box") && said.contains(wanted), "{said}");
     };

@@ -21,6 +21,7 @@ mod flow;
 mod homes;
 mod live;
 mod matcher;
+mod operands;
 mod rewind;
 mod round;
 mod table;

@@ -5,7 +5,7 @@ use crate::goal::SolverGoal;
 use crate::meaning::{SmtDefinitions, SmtValue};
 use crate::typing::Typing;
 use easy_smt::SExpr;
-use ir::rules::declared::{DeclaredRule, RulePart, RuleSide};
+use ir::rules::declared::{DeclaredRule, DeclaredSide, RulePart};
 use std::io;
 
 /// The goal of a rule.
@@ -32,7 +32,7 @@ pub(crate) fn goal(
 fn side(
     definitions: &mut SmtDefinitions<'_>,
     rule: &DeclaredRule,
-    side: &RuleSide,
+    side: &DeclaredSide,
     variables: &[SExpr],
 ) -> io::Result<SExpr> {
     if rule.is_axiom {

@@ -28,7 +28,8 @@ struct ProverArguments {
     #[arg(long = "solver", value_name = "NAME", global = true)]
     solvers: Vec<String>,
     /// How many solvers must prove a claim
-    #[arg(long, global = true, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, global = true, value_name = "COUNT", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..))]
     least: u8,
     /// Only claims with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]

@@ -2,7 +2,7 @@
 
 use crate::report::SolverAnswer;
 use crate::{answers, proofs};
-use ir::rules::declared::{DeclaredRule, RuleTable, Verdict, verdict_header, verdict_line};
+use ir::rules::declared::{DeclaredRule, RuleTable, RuleVerdict, verdict_header, verdict_line};
 use osier_provers::{Claim, Solver, SolverLimits, SolverVerdict, declared_claim};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ pub(crate) fn prove_table(
     let mut out = io::stdout().lock();
     for (rule, answers) in rules.iter().zip(answers(solvers, &claims, limits)) {
         let (verdict, remark) = together(solvers, &answers, least);
-        is_good &= verdict == Verdict::Proved;
+        is_good &= verdict == RuleVerdict::Proved;
         writeln!(out, "{verdict}: {}: {remark}", rule.name)?;
         lines.push(verdict_line(rule, verdict, &remark));
     }
@@ -49,7 +49,7 @@ pub(crate) fn prove_table(
 }
 
 /// The verdict of all solvers together: one refutation refutes.
-fn together(solvers: &[Solver], answers: &[SolverAnswer], least: usize) -> (Verdict, String) {
+fn together(solvers: &[Solver], answers: &[SolverAnswer], least: usize) -> (RuleVerdict, String) {
     let said: Vec<String> = solvers
         .iter()
         .zip(answers)
@@ -57,9 +57,9 @@ fn together(solvers: &[Solver], answers: &[SolverAnswer], least: usize) -> (Verd
         .collect();
     let is_refuted = |a: &SolverAnswer| matches!(a.verdict, SolverVerdict::Refuted(_));
     let verdict = match answers.iter().any(is_refuted) {
-        true => Verdict::Refuted,
-        false if proofs(answers) >= least => Verdict::Proved,
-        false => Verdict::Undecided,
+        true => RuleVerdict::Refuted,
+        false if proofs(answers) >= least => RuleVerdict::Proved,
+        false => RuleVerdict::Undecided,
     };
     (verdict, said.join(", "))
 }

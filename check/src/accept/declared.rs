@@ -1,13 +1,13 @@
 //! Terms that belong to their class by a rule that the embedder declares.
 //!
-//! The claim of a term with such a reason: it is the left side of the rule, on some classes, and its
-//! class is the right side on the same classes. The rule itself is part of the trusted input. Its
-//! type, [`ModuleRules`](ir::rules::declared::ModuleRules), has no values but those whose rules
-//! the solvers have proved, and axioms for which the embedder answers. Both versions have the same
-//! rules ([`Check::Versions`](super::checks::Check::Versions)).
+//! The claim of a term with such a reason: the term is the left side of the rule, on some classes,
+//! and its class is the right side on the same classes. The rule itself is part of the trusted
+//! input: a [`ModuleRules`](ir::rules::declared::ModuleRules) has rules that the solvers have
+//! proved, and axioms for which the embedder answers. Both versions have the same rules
+//! ([`Check::Versions`](super::checks::Check::Versions)).
 
 use super::terms::TermTable;
-use ir::rules::declared::{DeclaredRule, RuleOperand, RuleOperation, RuleSide};
+use ir::rules::declared::{DeclaredRule, DeclaredSide, RuleOperand, RuleOperation};
 use smallvec::SmallVec;
 use transition::certificate::{TermId, TermKind};
 
@@ -46,7 +46,7 @@ impl DeclaredBound {
         term: TermId,
         reason: &DeclaredReason<'_>,
     ) -> Option<DeclaredBound> {
-        let inner = |side: &RuleSide| side.operations.len().saturating_sub(1);
+        let inner = |side: &DeclaredSide| side.operations.len().saturating_sub(1);
         if reason.inner.len() != inner(&rule.left) + inner(&rule.right) {
             return None;
         }
@@ -80,7 +80,7 @@ impl DeclaredBound {
         &mut self,
         terms: &TermTable<'_>,
         rule: &DeclaredRule,
-        side: &RuleSide,
+        side: &DeclaredSide,
         outermost: TermId,
         before: usize,
         reason: &DeclaredReason<'_>,

@@ -1,7 +1,7 @@
 //! Programs with rules that an embedder declares. The tests of `tests/rules.rs` use them, too.
 
 use ir::Module;
-use ir::rules::declared::{ModuleRules, RuleTable, Verdict, verdict_header, verdict_line};
+use ir::rules::declared::{ModuleRules, RuleTable, RuleVerdict, verdict_header, verdict_line};
 use std::sync::Arc;
 use verify::prng::Prng;
 
@@ -10,14 +10,14 @@ pub(crate) fn accepted(table: &str, module: &Module) -> Arc<ModuleRules> {
     let table = RuleTable::read(table).unwrap_or_else(|errors| panic!("{}", errors[0]));
     let mut verdicts = vec![verdict_header().to_owned()];
     for rule in table.rules().iter().filter(|rule| !rule.is_axiom) {
-        verdicts.push(verdict_line(rule, Verdict::Proved, ""));
+        verdicts.push(verdict_line(rule, RuleVerdict::Proved, ""));
     }
     let rules = table.accept(&verdicts.join("\n"), module);
     Arc::new(rules.unwrap_or_else(|errors| panic!("{}", errors[0])))
 }
 
-/// Identities that `ir::rules::RULES` lacks: left sides of one to three operations, right sides of none to
-/// two, operations that commute and others.
+/// Identities that `ir::rules::RULES` lacks: left sides of one to three operations, right sides of
+/// none to two, operations that commute and others.
 pub(crate) const IDENTITIES: &str = "
 rule absorb(x: i32, y: i32): or.i32(and.i32(x, y), x) => x
 rule absorb2(x: i32, y: i32): and.i32(or.i32(x, y), x) => x

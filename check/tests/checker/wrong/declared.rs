@@ -3,7 +3,7 @@
 use super::draft::{Draft, Wrong};
 use check::verdict::Check;
 use ir::rules::RULES;
-use ir::rules::declared::{ModuleRules, RuleTable, Verdict, verdict_header, verdict_line};
+use ir::rules::declared::{ModuleRules, RuleTable, RuleVerdict, verdict_header, verdict_line};
 use ir::{Function, Module};
 use std::sync::Arc;
 use transition::Side::{After, Before};
@@ -24,7 +24,7 @@ rule shift(a: i32, b: i32): sub.i32(shl.i32(a, b), shl.i32(a, b)) => 0
 /// The rules of a table, as if the solvers had proved all of them.
 pub(crate) fn declared(table: &str, module: &Module) -> Arc<ModuleRules> {
     let table = RuleTable::read(table).unwrap_or_else(|errors| panic!("{}", errors[0]));
-    let line = |rule| verdict_line(rule, Verdict::Proved, "");
+    let line = |rule| verdict_line(rule, RuleVerdict::Proved, "");
     let mut lines = vec![verdict_header().to_owned()];
     lines.extend(table.rules().iter().filter(|rule| !rule.is_axiom).map(line));
     let rules = table.accept(&lines.join("\n"), module);
@@ -147,7 +147,7 @@ fn results() -> [Wrong; 3] {
     ]
 }
 
-/// The second version has no rules, so the pair must not use those of the first.
+/// The second version has no rules, so no rule of the first version may serve the pair.
 fn versions() -> Wrong {
     let mut lone = undone("one", "other", "x", 0);
     let text = calls("one", "other");

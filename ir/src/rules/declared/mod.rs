@@ -19,8 +19,8 @@
 //! function has its rules from its base on ([`crate::Function::with_rules`]), and they are part of
 //! the key of every version.
 //!
-//! *Operations* are those on integers and references that cannot trap, so that both sides of a rule
-//! trap alike. *Rewriting ends*: the right side is smaller than the left, as are those of
+//! *Operations* on integers and references are allowed if they cannot trap, so that both sides of a
+//! rule trap alike. *Rewriting ends*: the right side is smaller than the left, as in every rule of
 //! [`super::RULES`], or it has equally many operations, which cost less. No variable occurs more
 //! often on the right than on the left.
 
@@ -29,7 +29,7 @@ mod trial;
 mod verdicts;
 
 pub use trial::AxiomFailure;
-pub use verdicts::{Verdict, verdict_header, verdict_line};
+pub use verdicts::{RuleVerdict, verdict_header, verdict_line};
 
 use crate::effect::DeclaredEffect;
 use crate::entity::Func;
@@ -65,7 +65,7 @@ impl RuleOperand {
     }
 }
 
-/// A part of a side, for [`RuleSide::compute`].
+/// A part of a side, for [`DeclaredSide::compute`].
 #[derive(Clone, Copy, Debug)]
 pub enum RulePart<'r, V> {
     /// The variable with this number.
@@ -98,7 +98,7 @@ impl RuleOperation {
 
 /// A side of a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RuleSide {
+pub struct DeclaredSide {
     /// The operations in breadth-first order: an operation comes after the one that uses it. Each
     /// but the first is used once.
     pub operations: Vec<RuleOperation>,
@@ -106,7 +106,7 @@ pub struct RuleSide {
     pub value: RuleOperand,
 }
 
-impl RuleSide {
+impl DeclaredSide {
     /// The value of the side, from the inside out. `make` gives the value of a part.
     ///
     /// # Errors
@@ -178,9 +178,9 @@ pub struct DeclaredRule {
     /// The names and types of the variables.
     pub variables: Vec<(String, Type)>,
     /// The side that is replaced. Its value is operation 0.
-    pub left: RuleSide,
+    pub left: DeclaredSide,
     /// The side that replaces it.
-    pub right: RuleSide,
+    pub right: DeclaredSide,
     /// The line in the table, from 1 on.
     line: u32,
     /// The rule in the normal form of the text, without blanks to choose.
@@ -194,7 +194,7 @@ impl DeclaredRule {
     }
 
     /// The type of an operand of a side of this rule.
-    pub fn type_of(&self, side: &RuleSide, operand: RuleOperand) -> Type {
+    pub fn type_of(&self, side: &DeclaredSide, operand: RuleOperand) -> Type {
         side.type_of(operand, &self.variables)
     }
 
@@ -208,7 +208,7 @@ impl DeclaredRule {
         self.text = text;
     }
 
-    fn print(&self, side: &RuleSide, functions: &[RuleFunction]) -> String {
+    fn print(&self, side: &DeclaredSide, functions: &[RuleFunction]) -> String {
         let printed = side.compute(|part: RulePart<'_, String>| {
             let (operation, operands) = match part {
                 RulePart::Variable(number) => return Ok(self.variables[number].0.clone()),
@@ -257,7 +257,7 @@ pub enum RuleFault {
     /// The verdicts are about another rule of this name, this one.
     Changed(String),
     /// The verdict on the rule is another one than *proved*.
-    NotProved(Verdict),
+    NotProved(RuleVerdict),
     /// The sides differ on these values of the variables, although the verdict says *proved*.
     False(Vec<u64>),
     /// The module declares the function otherwise, for this reason.
@@ -333,9 +333,9 @@ impl RuleTable {
     }
 
     /// Takes the rules over for a module, with the text of the verdicts of the solvers: the file,
-    /// or nothing for axioms alone. Every rule is also evaluated at the edges of its types. That finds most wrong
-    /// rules whose verdict someone has edited, but it is no proof: whoever writes the verdicts
-    /// is trusted.
+    /// or nothing for axioms alone. Every rule is also evaluated at the edges of its types. That
+    /// finds most wrong rules with an edited verdict, but it is no proof: the writer of the
+    /// verdicts is trusted.
     ///
     /// # Errors
     /// All errors, in the order of lines. No rule is taken over then.

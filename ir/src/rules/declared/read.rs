@@ -10,8 +10,8 @@
 //! ```
 
 use super::{
-    DeclaredRule, MAX_OPERATIONS, RuleError, RuleFault, RuleFunction, RuleOperand, RuleOperation,
-    RuleSide, RuleTable, allows,
+    DeclaredRule, DeclaredSide, MAX_OPERATIONS, RuleError, RuleFault, RuleFunction, RuleOperand,
+    RuleOperation, RuleTable, allows,
 };
 use crate::entity::Func;
 use crate::eval::accepts;
@@ -255,7 +255,7 @@ fn flat(
     wanted: Type,
     variables: &[(String, Type)],
     functions: &[RuleFunction],
-) -> Result<RuleSide, RuleFault> {
+) -> Result<DeclaredSide, RuleFault> {
     let mut queue: VecDeque<Written> = VecDeque::new();
     let mut begun = 0;
     let mut operand = |term: Written, wanted: Type, queue: &mut VecDeque<Written>| match term {
@@ -280,7 +280,7 @@ fn flat(
         }
         operations.push(RuleOperation { opcode, ty, imm, operands });
     }
-    let side = RuleSide { operations, value };
+    let side = DeclaredSide { operations, value };
     for operation in &side.operations {
         let types: Vec<Type> =
             operation.operands.iter().map(|o| side.type_of(*o, variables)).collect();

@@ -1,6 +1,6 @@
 //! Evaluates rules on operands at the edges of their types.
 
-use super::{DeclaredRule, ModuleRules, RuleOperand, RuleOperation, RulePart, RuleSide};
+use super::{DeclaredRule, DeclaredSide, ModuleRules, RuleOperand, RuleOperation, RulePart};
 use crate::entity::Func;
 use crate::eval::eval;
 use crate::inst::Imm;
@@ -42,7 +42,7 @@ impl ModuleRules {
     ) -> Result<Result<(), AxiomFailure>, E> {
         for rule in self.rules.iter().filter(|rule| rule.is_axiom) {
             for values in operand_lists(rule, more) {
-                let mut side = |side: &RuleSide| evaluated(rule, side, &values, &mut call);
+                let mut side = |side: &DeclaredSide| evaluated(rule, side, &values, &mut call);
                 let sides = [side(&rule.left)?, side(&rule.right)?];
                 if sides[0] != sides[1] {
                     return Ok(Err(AxiomFailure { name: rule.name.clone(), values, sides }));
@@ -57,7 +57,7 @@ impl ModuleRules {
 pub(super) fn difference(rule: &DeclaredRule) -> Option<Vec<u64>> {
     // No function means no call.
     let mut call = |_: Func, _: &[u64]| Err(());
-    let mut side = |side: &RuleSide, values: &[u64]| evaluated(rule, side, values, &mut call);
+    let mut side = |side: &DeclaredSide, values: &[u64]| evaluated(rule, side, values, &mut call);
     let differ = |values: &Vec<u64>| side(&rule.left, values) != side(&rule.right, values);
     let mut differ = differ;
     operand_lists(rule, &[]).find(|values| differ(values))
@@ -65,7 +65,7 @@ pub(super) fn difference(rule: &DeclaredRule) -> Option<Vec<u64>> {
 
 fn evaluated<E>(
     rule: &DeclaredRule,
-    side: &RuleSide,
+    side: &DeclaredSide,
     values: &[u64],
     call: &mut impl FnMut(Func, &[u64]) -> Result<u64, E>,
 ) -> Result<u64, E> {

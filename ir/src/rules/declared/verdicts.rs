@@ -1,4 +1,4 @@
-//! The file of verdicts: what the solvers say about each rule of a table.
+//! The file of verdicts: the answers of the solvers about each rule of a table.
 //!
 //! ```text
 //! osier-verdicts 1
@@ -19,7 +19,7 @@ const HEADER: &str = "osier-verdicts 1";
 
 /// The verdict of the solvers on a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// The rule holds for all values.
     Proved,
     /// The rule does not hold for some values.
@@ -28,20 +28,21 @@ pub enum Verdict {
     Undecided,
 }
 
-impl Verdict {
-    const ALL: [Verdict; 3] = [Verdict::Proved, Verdict::Refuted, Verdict::Undecided];
+impl RuleVerdict {
+    const ALL: [RuleVerdict; 3] =
+        [RuleVerdict::Proved, RuleVerdict::Refuted, RuleVerdict::Undecided];
 
     /// The word in the file.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Proved => "proved",
-            Verdict::Refuted => "refuted",
-            Verdict::Undecided => "undecided",
+            RuleVerdict::Proved => "proved",
+            RuleVerdict::Refuted => "refuted",
+            RuleVerdict::Undecided => "undecided",
         }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RuleVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -53,7 +54,7 @@ pub const fn verdict_header() -> &'static str {
 }
 
 /// The line of a verdict. `remark`, such as a counterexample, is for people.
-pub fn verdict_line(rule: &DeclaredRule, verdict: Verdict, remark: &str) -> String {
+pub fn verdict_line(rule: &DeclaredRule, verdict: RuleVerdict, remark: &str) -> String {
     let digest = digest(verdict, rule.text());
     let remark = remark.replace(char::is_control, " ");
     let behind = if remark.is_empty() { String::new() } else { format!(" ; {remark}") };
@@ -61,7 +62,7 @@ pub fn verdict_line(rule: &DeclaredRule, verdict: Verdict, remark: &str) -> Stri
 }
 
 /// A digest that is equal in every build (FNV-1a).
-fn digest(verdict: Verdict, claim: &str) -> u64 {
+fn digest(verdict: RuleVerdict, claim: &str) -> u64 {
     let bytes = verdict.name().bytes().chain([b' ']).chain(claim.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -69,7 +70,7 @@ fn digest(verdict: Verdict, claim: &str) -> u64 {
 }
 
 /// The verdicts of a file: by name of the rule, the claim and its verdict.
-pub(super) struct KnownVerdicts(BTreeMap<String, (String, Verdict)>);
+pub(super) struct KnownVerdicts(BTreeMap<String, (String, RuleVerdict)>);
 
 /// Reads a file of verdicts.
 pub(super) fn read(text: &str) -> Result<KnownVerdicts, RuleError> {
@@ -92,7 +93,8 @@ pub(super) fn read(text: &str) -> Result<KnownVerdicts, RuleError> {
             continue;
         }
         let mut parts = line.splitn(3, ' ');
-        let verdict = parts.next().and_then(|w| Verdict::ALL.into_iter().find(|v| v.name() == w));
+        let verdict =
+            parts.next().and_then(|w| RuleVerdict::ALL.into_iter().find(|v| v.name() == w));
         let found = parts.next().and_then(|hex| u64::from_str_radix(hex, 16).ok());
         let (Some(verdict), Some(found), Some(claim)) = (verdict, found, parts.next()) else {
             return error(number, "", "a line is a verdict, a digest and a rule");
@@ -118,7 +120,7 @@ impl KnownVerdicts {
         let fault = match self.0.get(&rule.name) {
             None => RuleFault::Unproved,
             Some((claim, _)) if claim != rule.text() => RuleFault::Changed(claim.clone()),
-            Some((_, Verdict::Proved)) => RuleFault::False(difference(rule)?),
+            Some((_, RuleVerdict::Proved)) => RuleFault::False(difference(rule)?),
             Some((_, verdict)) => RuleFault::NotProved(*verdict),
         };
         Some(RuleError { line: rule.line, name: rule.name.clone(), fault })
