@@ -444,8 +444,8 @@ impl Function {
     }
 
     /// Whether two versions are the same: equal declared rules, equal blocks in equal order, with
-    /// equal instructions and equal ids, and equal marks of cold blocks. Names do not count, because
-    /// they only affect printing.
+    /// equal instructions and equal ids, and equal marks of cold blocks. Names do not count: they
+    /// only affect printing.
     ///
     /// # Errors
     /// A sentence that names the first difference found.

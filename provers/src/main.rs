@@ -35,7 +35,8 @@ struct ProverArguments {
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Time for one query
-    #[arg(long, global = true, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, global = true, default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Memory for one query, in MiB
     #[arg(long, global = true, default_value_t = 1024)]
