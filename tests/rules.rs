@@ -80,7 +80,7 @@ fn passes_and_certificates_use_declared_rules() {
         dropped += proved.checked().all_dropped();
         assert_eq!(proved.checked().refuted, 0, "seed {seed}");
     }
-    assert!(rewrites >= 40 && reasons >= 100, "{rewrites} rewrites, {reasons} reasons");
+    assert!(rewrites >= 100 && reasons >= 40, "{rewrites} rewrites, {reasons} reasons");
     assert_eq!(dropped, 0, "entries that the checker does not accept");
 }
 

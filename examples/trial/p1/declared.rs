@@ -46,8 +46,9 @@ pub(crate) fn program(seed: u64) -> String {
         let (x, y) = (pick(), pick());
         let name = format!("v{number}");
         let operation = match prng.index(12) {
-            0 => format!("mul.i32 %{x}, %ones"),
-            1 => format!("shl.i32 %{x}, %one"),
+            // Of the rules, or another one.
+            0 => format!("mul.i32 %{x}, %{}", ["ones", "n"][prng.index(2)]),
+            1 => format!("shl.i32 %{x}, %{}", ["one", "n"][prng.index(2)]),
             2 | 3 => format!("and.i32 %{x}, %{y}"),
             4 | 5 => format!("or.i32 %{x}, %{y}"),
             6 | 7 => format!("sub.i32 %{x}, %{y}"),
