@@ -27,6 +27,7 @@ mod passes_random;
 mod profile;
 mod regions;
 mod replay;
+mod rules;
 mod source;
 mod speculation;
 mod state_oracle_random;

@@ -54,7 +54,7 @@ impl<'a> RelationSearch<'a> {
             common,
             versions,
             assumed,
-            terms: CertificateTerms::default(),
+            terms: CertificateTerms::new(common.versions.before.rules()),
             leaves: Leaves::default(),
             merges: Merges::default(),
             unshared: 0,

@@ -3,9 +3,11 @@
 
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
+use ir::rules::declared::ModuleRules;
 use ir::{Imm, Opcode, Type};
 use number::{AppliedRule, ClassArgs, ClassOperation, ClassTable, OperationRef, TermForm, TermKey};
 use std::cell::Cell;
+use std::sync::Arc;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind};
 
 // The numbering and the certificates mean the same by "no term".
@@ -99,6 +101,11 @@ pub(super) struct CertificateTerms {
 }
 
 impl CertificateTerms {
+    /// No terms yet, and the declared rules of the versions, if they have any.
+    pub(super) fn new(declared: Option<&Arc<ModuleRules>>) -> CertificateTerms {
+        CertificateTerms { table: ClassTable::with_rules(declared), ..CertificateTerms::default() }
+    }
+
     /// Forgets every term.
     pub(super) fn clear(&mut self) {
         self.table.clear();

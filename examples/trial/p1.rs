@@ -1,5 +1,6 @@
 //! Pool P1: seeded bugs, each judged by every layer independently.
 
+mod declared;
 mod directed;
 mod inlining;
 mod layers;

@@ -132,9 +132,12 @@ impl<'t> ExportWords<'t> {
             ["folding"] => Ok(By::Folding),
             ["sum", result] => Ok(By::Sum { result: self.parse(result)? }),
             ["rule", name, swapped, inner, result] => {
-                let rule = RULES.iter().position(|r| r.name == *name);
-                let rule =
-                    rule.ok_or_else(|| self.error(format_args!("unknown rule `{name}`")))? as u32;
+                let declared = |number: u32| number.checked_add(RULES.len() as u32);
+                let rule = match name.strip_prefix("declared.") {
+                    Some(number) => declared(self.parse(number)?),
+                    None => RULES.iter().position(|r| r.name == *name).map(|at| at as u32),
+                };
+                let rule = rule.ok_or_else(|| self.error(format_args!("unknown rule `{name}`")))?;
                 let inner = self.inside(inner).list(|w, item| w.parse(item))?.into();
                 let result = self.inside(result).term_named()?;
                 Ok(By::Rule { rule, swapped: self.parse(swapped)?, inner, result })

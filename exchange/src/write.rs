@@ -190,7 +190,11 @@ impl MappingWriter<'_> {
             By::Folding => "folding".to_owned(),
             By::Sum { result } => format!("sum:{result}"),
             By::Rule { rule, swapped, inner, result } => {
-                let name = RULES.get(*rule as usize).map_or("-", |r| r.name);
+                // A rule of the embedder has its number in the table, from 0 on.
+                let name = match RULES.get(*rule as usize) {
+                    Some(rule) => rule.name.to_owned(),
+                    None => format!("declared.{}", *rule as usize - RULES.len()),
+                };
                 format!("rule:{name}:{swapped}:{}:{}", list(inner.iter()), named(*result))
             }
             By::Apart { via, result } => {

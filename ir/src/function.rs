@@ -11,11 +11,13 @@ use crate::eval::is_safe_divisor;
 use crate::family::Family;
 use crate::inst::{Edge, InstData, Target};
 use crate::layout::Layout;
+use crate::rules::declared::ModuleRules;
 use crate::sparse::Sparse;
 use crate::types::{Signature, Type};
 use cranelift_entity::packed_option::PackedOption;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// The definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +76,8 @@ pub struct Function {
     pub(crate) block_names: BTreeMap<Block, Box<str>>,
     /// The blocks marked as cold. A hint for code generation, without a meaning.
     pub(crate) cold: BTreeSet<Block>,
+    /// The declared rules, if any.
+    pub(crate) rules: Option<Arc<ModuleRules>>,
 }
 
 impl Function {
@@ -92,6 +96,7 @@ impl Function {
             value_names: BTreeMap::new(),
             block_names: BTreeMap::new(),
             cold: BTreeSet::new(),
+            rules: None,
         }
     }
 
@@ -123,6 +128,28 @@ impl Function {
         self.history
     }
 
+    /// The rules that the embedder declares for all versions of the function, beside
+    /// [`crate::rules::RULES`].
+    pub fn rules(&self) -> Option<&Arc<ModuleRules>> {
+        self.rules.as_ref()
+    }
+
+    /// The base with declared rules: the versions made from it have them, too. The rules are part
+    /// of the history, so a mapping between versions with them fits no versions without them.
+    /// [`crate::Module::use_rules`] gives them to all functions of a module. Cost: linear in the
+    /// function and the text of the rules.
+    ///
+    /// # Errors
+    /// The function, if it is no base: its log would not lead to the result.
+    pub fn with_rules(mut self, rules: &Arc<ModuleRules>) -> Result<Function, Box<Function>> {
+        if self.stamp != 0 {
+            return Err(Box::new(self));
+        }
+        self.rules = Some(Arc::clone(rules));
+        self.start_history();
+        Ok(self)
+    }
+
     /// Starts the history: the builder calls it on a finished base. Cost: linear in the function.
     pub(crate) fn start_history(&mut self) {
         let mut hasher = DefaultHasher::new();
@@ -140,6 +167,9 @@ impl Function {
                     self.value_type(*result).hash(&mut hasher);
                 }
             }
+        }
+        for content in self.rules.iter().flat_map(|rules| rules.contents()) {
+            content.hash(&mut hasher);
         }
         self.history = hasher.finish();
     }
@@ -413,15 +443,18 @@ impl Function {
         data.opcode.can_trap() && !is_safe_divisor(data.opcode, data.ty, divisor)
     }
 
-    /// Whether two versions are the same: equal blocks in equal order, with equal instructions and
-    /// equal ids, and equal marks of cold blocks. Names do not count, because they only affect
-    /// printing.
+    /// Whether two versions are the same: equal declared rules, equal blocks in equal order, with
+    /// equal instructions and equal ids, and equal marks of cold blocks. Names do not count: they
+    /// only affect printing.
     ///
     /// # Errors
     /// A sentence that names the first difference found.
     pub fn same_as(&self, other: &Function) -> Result<(), String> {
         if self.signature != other.signature {
             return Err("the signatures differ".to_owned());
+        }
+        if self.rules != other.rules {
+            return Err("the declared rules differ".to_owned());
         }
         if !self.blocks().eq(other.blocks()) {
             return Err("the block layouts differ".to_owned());

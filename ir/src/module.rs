@@ -9,11 +9,13 @@ use crate::init::InitExpr;
 use crate::inst::{Imm, InstData};
 use crate::opcode::Opcode;
 use crate::reference;
+use crate::rules::declared::ModuleRules;
 use crate::types::{Signature, Type};
 use cranelift_entity::PrimaryMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes in a page, the unit of memory sizes.
 pub const PAGE_BYTES: u64 = 65536;
@@ -319,6 +321,23 @@ impl Module {
     /// An empty module.
     pub fn new() -> Module {
         Module::default()
+    }
+
+    /// Gives declared rules to every function whose body the module has. A body that is defined or
+    /// supplied later has rules only if [`Function::with_rules`] gives them to it. Cost: linear in
+    /// the module.
+    ///
+    /// # Errors
+    /// If the rules are for another module, or a function is not a base. Nothing has changed then.
+    pub fn use_rules(&mut self, rules: &Arc<ModuleRules>) -> Result<(), String> {
+        rules.fits(self).map_err(|error| error.to_string())?;
+        let mut changed = Vec::new();
+        for (func, body) in self.defined() {
+            let fails = |body: Box<Function>| format!("@{} is not a base", body.name());
+            changed.push((func, body.clone().with_rules(rules).map_err(fails)?));
+        }
+        changed.into_iter().for_each(|(func, body)| self.define(func, body));
+        Ok(())
     }
 
     /// The id of a signature. Adds the signature if the module does not have it. Cost: linear in

@@ -3,6 +3,7 @@
 extern crate osier_ir as ir; // the name dependents use, so that the wasm crate can share `laws`
 
 mod analyses;
+mod declared_rules;
 mod eval;
 mod proved;
 mod text;

@@ -7,19 +7,21 @@
 //! the reasons with code of its own.
 //!
 //! - [`ClassTable`] holds each operation once, in the class that folding and the rules of
-//!   [`ir::rules`] give it ([`apply`] matches a rule).
+//!   [`ir::rules`] give it ([`apply`] matches a rule, [`match_declared`] one of the embedder).
 //! - [`Homes`] finds the deepest block on which a class depends.
 //! - [`FlowGraph`] orders the blocks, and finds the regions that edges lead back into.
 //! - [`NumberingRound`] walks over the blocks with assumptions about copies, each region in turns,
 //!   and [`CopyAssumptions`] weakens assumptions that an edge contradicts.
 
 mod copies;
+mod declared;
 mod dense;
 mod features;
 mod flow;
 mod homes;
 mod live;
 mod matcher;
+mod operands;
 mod rewind;
 mod round;
 mod table;
@@ -27,6 +29,7 @@ mod table;
 mod tests;
 
 pub use copies::{CopyAssumptions, IncomingClasses};
+pub use declared::{DeclaredMatch, RuleRoot, match_declared};
 pub use dense::Dense;
 pub use features::OperandFeatures;
 pub use flow::FlowGraph;

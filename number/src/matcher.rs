@@ -7,7 +7,7 @@
 use crate::features::OperandFeatures;
 use ir::eval::eval;
 use ir::rules::{Const, Guard, Pat, RULES, Rule, Term};
-use ir::{Opcode, Type};
+use ir::{Imm, Opcode, Type};
 use smallvec::SmallVec;
 
 /// The operands that the rules are matched with.
@@ -28,6 +28,9 @@ pub trait Operands {
         id: Self::Id,
         opcode: Opcode,
     ) -> impl Iterator<Item = (Self::Id, SmallVec<[Self::Id; 3]>)>;
+    /// The controlling type and the immediate of an operation, by the identifier that
+    /// [`Operands::operations`] gives it.
+    fn typed(&self, operation: Self::Id) -> Option<(Type, Imm)>;
 }
 
 /// The rules, grouped by the opcode of their left side, in the order of the table.

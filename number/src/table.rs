@@ -1,16 +1,19 @@
 //! The term table: every operation once, in the class that folding and the rules give it.
 
 use crate::features::OperandFeatures;
-use crate::matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
-use crate::{MAX_MEMBERS, NO_TERM, TermIndex};
+use crate::matcher::{AppliedRule, RightSide, RuleIndex, apply};
+use crate::operands::FirstTerms;
+use crate::{NO_TERM, TermIndex};
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashTable};
 use ir::eval::{fold, is_evaluated};
+use ir::rules::declared::ModuleRules;
 use ir::rules::{Operand, possible_bits};
 use ir::{Imm, Opcode, Type};
 use smallvec::SmallVec;
 use std::fmt::Debug;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// The largest number of rewrites of the right side of a rule while one term is made. Each rule
 /// makes an operation simpler, so few happen. The limit ends the recursion even if the rules do
@@ -162,6 +165,8 @@ pub struct ClassTable<F: TermForm> {
     pub(crate) sums: HashMap<ClassSum, TermIndex, FixedState>,
     hasher: FixedState,
     rules: RuleIndex,
+    /// The rules of the embedder, which come after all others.
+    pub(crate) declared: Option<Arc<ModuleRules>>,
     /// Constants looked up last, by [`constant_slot`]: many instructions of a function define the
     /// same constants.
     pub(crate) recent: [Option<(Type, u64, TermIndex)>; RECENT],
@@ -184,6 +189,7 @@ impl<F: TermForm> Default for ClassTable<F> {
             sums: HashMap::default(),
             hasher: FixedState::default(),
             rules: RuleIndex::default(),
+            declared: None,
             recent: [None; RECENT],
         }
     }
@@ -196,6 +202,11 @@ impl<F: TermForm> Debug for ClassTable<F> {
 }
 
 impl<F: TermForm> ClassTable<F> {
+    /// A table that also applies the declared rules of a function, if it has any.
+    pub fn with_rules(declared: Option<&Arc<ModuleRules>>) -> ClassTable<F> {
+        ClassTable { declared: declared.cloned(), ..ClassTable::default() }
+    }
+
     /// Forgets every term.
     pub fn clear(&mut self) {
         self.terms.clear();
@@ -436,7 +447,7 @@ impl<F: TermForm> ClassTable<F> {
         }
     }
 
-    fn rewritten(&mut self, operation: ClassOperation, rewrites: u32) -> TermIndex {
+    pub(crate) fn rewritten(&mut self, operation: ClassOperation, rewrites: u32) -> TermIndex {
         let result = operation.opcode.result_type(operation.ty);
         let Some(result) = result.filter(|_| !operation.args.contains(&NO_TERM)) else {
             return NO_TERM;
@@ -451,7 +462,9 @@ impl<F: TermForm> ClassTable<F> {
         let reason = match self.folded(&operation, result) {
             Some(class) => Some((class, F::folding())),
             None if equal.is_some() => equal.map(|term| (self.class(term), F::by_sum(term))),
-            None if rewrites > 0 => self.simplified(&operation, result, rewrites - 1),
+            None if rewrites > 0 => self
+                .simplified(&operation, result, rewrites - 1)
+                .or_else(|| self.by_declared(&operation, rewrites - 1)),
             None => None,
         };
         // A rule may have made this very operation on the way.
@@ -538,62 +551,5 @@ impl<F: TermForm> ClassTable<F> {
             }
         }
         None
-    }
-}
-
-/// A table whose rules see the first term of each class alone.
-struct FirstTerms<'t, F: TermForm>(&'t ClassTable<F>);
-
-impl<F: TermForm> Operands for FirstTerms<'_, F> {
-    type Id = TermIndex;
-
-    fn constant(&self, class: TermIndex) -> Option<u64> {
-        self.0.constant(class)
-    }
-
-    fn ty(&self, class: TermIndex) -> Option<Type> {
-        self.0.ty(class)
-    }
-
-    fn possible(&self, class: TermIndex) -> u64 {
-        self.0.possible(class)
-    }
-
-    fn operations(
-        &self,
-        class: TermIndex,
-        opcode: Opcode,
-    ) -> impl Iterator<Item = (TermIndex, ClassArgs)> {
-        Operands::operations(self.0, class, opcode).take_while(move |(id, _)| *id == class)
-    }
-}
-
-impl<F: TermForm> Operands for ClassTable<F> {
-    type Id = TermIndex;
-
-    fn constant(&self, class: TermIndex) -> Option<u64> {
-        ClassTable::constant(self, class)
-    }
-
-    fn ty(&self, class: TermIndex) -> Option<Type> {
-        ClassTable::ty(self, class)
-    }
-
-    fn possible(&self, class: TermIndex) -> u64 {
-        ClassTable::possible(self, class)
-    }
-
-    fn operations(
-        &self,
-        class: TermIndex,
-        opcode: Opcode,
-    ) -> impl Iterator<Item = (TermIndex, ClassArgs)> {
-        // A class that is a constant also holds the operations that fold to it. Patterns match such
-        // an operand by its bits alone.
-        let class = if self.constant(class).is_some() { NO_TERM } else { class };
-        self.members(class).take(MAX_MEMBERS).filter_map(move |id| {
-            let operation = self.operation(id).filter(|o| o.opcode == opcode)?;
-            Some((id, operation.args.into()))
-        })
     }
 }

@@ -1,12 +1,14 @@
 //! All the claims to prove.
 
 use crate::batch::{FoldingCase, folded, gives, never_trap, safe_divisors};
+use crate::declared;
 use crate::goal::SolverGoal;
 use crate::masks;
 use crate::meaning::{Meaning, SmtDefinitions, SmtValue, has_meaning};
 use crate::rewrite;
 use crate::typing::{Instance, Right, Typing, VariableTypes, instances, typings};
 use ir::eval::is_evaluated;
+use ir::rules::declared::DeclaredRule;
 use ir::rules::{RULES, Reach, Rule, reach};
 use ir::{Opcode, Type};
 use std::fmt;
@@ -25,6 +27,8 @@ pub enum ClaimSubject {
     Division,
     /// The results of [`ir::eval`].
     Folding,
+    /// A rule that an embedder declares.
+    Declared,
 }
 
 impl fmt::Display for ClaimSubject {
@@ -35,6 +39,7 @@ impl fmt::Display for ClaimSubject {
             ClaimSubject::Commutativity => "commutativity",
             ClaimSubject::Division => "division",
             ClaimSubject::Folding => "folding",
+            ClaimSubject::Declared => "declared rule",
         })
     }
 }
@@ -58,6 +63,8 @@ pub enum Statement {
     Divisors(Typing, Vec<u64>),
     /// The operation gives the results of the cases.
     Cases(Typing, Vec<FoldingCase>),
+    /// Both sides of a declared rule are equal.
+    Declared(DeclaredRule),
 }
 
 /// One statement at one choice of types.
@@ -140,6 +147,15 @@ pub fn rule_claims(rule: &Rule) -> Vec<Claim> {
     instances(rule).into_iter().map(claim).collect()
 }
 
+/// The claim of a declared rule that is no axiom.
+pub fn declared_claim(rule: &DeclaredRule) -> Claim {
+    let types: Vec<String> =
+        rule.variables.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+    let (name, types) = (rule.name.clone(), types.join(", "));
+    let (subject, body) = (ClaimSubject::Declared, Statement::Declared(rule.clone()));
+    Claim { subject, name, types, body }
+}
+
 fn variables(types: VariableTypes) -> String {
     let named = [("X", types.x), ("Y", types.y), ("C", types.c), ("D", types.d)];
     let named = named.iter().filter_map(|(name, ty)| ty.map(|ty| format!("{name}: {ty}")));
@@ -166,6 +182,8 @@ impl Claim {
                 is_float(t)
             }
             Statement::Divisors(t, _) | Statement::Cases(t, _) => is_float(t),
+            // Values of float types are moved only, as bits.
+            Statement::Declared(_) => false,
         };
         if has_float { "QF_BVFP" } else { "QF_BV" }
     }
@@ -186,6 +204,7 @@ impl Claim {
                 never_trap(definitions, typing, divisors).map(Ok)
             }
             Statement::Cases(typing, cases) => gives(definitions, typing, cases).map(Ok),
+            Statement::Declared(rule) => declared::goal(definitions, rule).map(Ok),
         }
     }
 

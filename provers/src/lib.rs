@@ -13,6 +13,7 @@
 
 mod batch;
 mod claim;
+mod declared;
 mod encoder;
 mod goal;
 mod masks;
@@ -22,5 +23,5 @@ mod solver;
 pub mod typing;
 
 pub use batch::{FoldingCase, inputs};
-pub use claim::{Claim, ClaimSubject, Statement, claims, rule_claims};
+pub use claim::{Claim, ClaimSubject, Statement, claims, declared_claim, rule_claims};
 pub use solver::{Solver, SolverLimits, SolverVerdict, known, prove, solvers};

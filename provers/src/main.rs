@@ -1,11 +1,13 @@
-//! Proves every claim with every solver of the machine, and prints the results.
+//! Proves every claim with every solver of the machine, and prints the results. The command `rules`
+//! does so for the rules of an embedder.
 //!
 //! The exit status is 0 if enough solvers prove every claim; 1 if a claim is refuted or lacks
 //! proofs; 2 if fewer solvers than `--least` are installed, or on any other error.
 
 mod report;
+mod rules;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use osier_provers::{Claim, Solver, SolverLimits, SolverVerdict, claims, known, prove, solvers};
 use report::{ClaimRow, ProofReport, SolverAnswer};
 use std::io::{self, Write};
@@ -20,20 +22,24 @@ use std::time::Instant;
 #[derive(Parser, Debug)]
 #[command(name = "osier-provers")]
 struct ProverArguments {
+    #[command(subcommand)]
+    command: Option<ProverCommand>,
     /// Use only this solver; may be given several times
-    #[arg(long = "solver", value_name = "NAME")]
+    #[arg(long = "solver", value_name = "NAME", global = true)]
     solvers: Vec<String>,
     /// How many solvers must prove a claim
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, global = true, value_name = "COUNT", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..))]
     least: u8,
     /// Only claims with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
     /// Time for one query
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, global = true, default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
     /// Memory for one query, in MiB
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, global = true, default_value_t = 1024)]
     #[arg(value_parser = clap::value_parser!(u32).range(64..=1_000_000))]
     megabytes: u32,
     /// Decides the random constants
@@ -48,6 +54,18 @@ struct ProverArguments {
     /// Also write every verdict to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+enum ProverCommand {
+    /// Proves the rules of an embedder's table, and writes the verdicts that the engine verifies
+    Rules {
+        /// The table of rules
+        table: PathBuf,
+        /// The file to write the verdicts to
+        #[arg(long, value_name = "FILE")]
+        verdicts: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -67,12 +85,16 @@ fn run(arguments: &ProverArguments) -> io::Result<ExitCode> {
     if found.len() < usize::from(arguments.least) {
         return nothing_to_prove_with(arguments, &found);
     }
+    let limits = SolverLimits { seconds: arguments.seconds, megabytes: arguments.megabytes };
+    if let Some(ProverCommand::Rules { table, verdicts }) = &arguments.command {
+        let least = usize::from(arguments.least);
+        return rules::prove_table(table, verdicts, &found, limits, least);
+    }
     let mut claims = claims(arguments.seed, arguments.random as usize);
     claims.retain(|c| c.name.contains(&arguments.only));
     if claims.is_empty() {
         return Err(io::Error::other(format!("no claim has `{}` in its name", arguments.only)));
     }
-    let limits = SolverLimits { seconds: arguments.seconds, megabytes: arguments.megabytes };
     let begun = Instant::now();
     let answers = answers(&found, &claims, limits);
     let rows =

@@ -1,6 +1,7 @@
 //! The solvers on trial: every solver must refute wrong claims, and an undecided claim must not
 //! count as proved. Needs a solver: `cargo test --release -p osier-provers --features solvers`.
 
+use ir::rules::declared::{RuleFault, RuleTable, RuleVerdict};
 use ir::rules::{Const, Guard, Pat, RULES, Reach, Rule, Term, reach};
 use ir::{Opcode, TrapKind, Type};
 use osier_provers::typing::typings;
@@ -8,6 +9,8 @@ use osier_provers::{
     Claim, ClaimSubject, FoldingCase, Solver, SolverLimits, SolverVerdict, Statement, claims,
     prove, rule_claims, solvers,
 };
+use std::path::Path;
+use std::process::Command;
 
 /// The solvers of this machine. Without any, the tests fail.
 fn found() -> Vec<Solver> {
@@ -319,4 +322,51 @@ fn a_solver_without_memory_proves_nothing() {
             prove(&solver, claim, SolverLimits { megabytes: 4, ..SolverLimits::default() });
         assert!(matches!(verdict, SolverVerdict::Undecided(_)), "{} says {verdict}", solver.name);
     }
+}
+
+/// A table, the file of verdicts that the command writes for it, and the rules that a module takes
+/// over: a rule that the solvers refute is named, and a table with an error writes no file.
+#[test]
+fn the_command_proves_the_table_of_an_embedder() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("declared");
+    std::fs::create_dir_all(&folder).expect("the folder of temporary files");
+    let [table, verdicts] = ["table", "verdicts"].map(|name| folder.join(name));
+    let run = |text: &str| {
+        std::fs::write(&table, text).expect("written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_osier-provers"));
+        command.arg("rules").arg(&table).arg("--verdicts").arg(&verdicts);
+        let output = command.output().expect("the command starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said, std::fs::read_to_string(&verdicts).unwrap_or_default())
+    };
+    let good = "func @f(i64) -> i64\n\
+         rule unrotate(x: i64): rotr.i64(rotl.i64(x, 8), 8) => x\n\
+         rule half(x: i8, y: i8): sub.i8(or.i8(x, y), and.i8(x, y)) => xor.i8(x, y)\n\
+         rule moved(c: i32, x: f64, y: f64): select.f64(c, x, select.f64(c, y, x)) => x\n\
+         rule null(x: externref): xor.i32(ref_is_null.externref(x), ref_is_null.externref(x)) => 0\n\
+         axiom twice(x: i64): @f(@f(x)) => @f(x)\n";
+    let module = "import func @f \"host\" \"f\" (i64) -> i64 effect(pure)\n";
+    let module = ir::text::parse_module(module).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let accept = |text: &str, verdicts: &str| {
+        let table = RuleTable::read(text).unwrap_or_else(|errors| panic!("{}", errors[0]));
+        table.accept(verdicts, &module)
+    };
+    let (code, said, first) = run(good);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(accept(good, &first).map(|rules| rules.rules().len()), Ok(5));
+    // Only one pair of operands in 2^64 refutes the rule, which no evaluation would find.
+    let wrong =
+        format!("{good}rule rare(x: i32, y: i32): eq.i32(sub.i32(mul.i32(x, 77), y), 91) => 0");
+    let (code, said, second) = run(&wrong);
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    let errors = accept(&wrong, &second).expect_err("a rule is refuted");
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!(errors[0].name, "rare");
+    assert_eq!(errors[0].fault, RuleFault::NotProved(RuleVerdict::Refuted));
+    assert!(second.lines().last().is_some_and(|line| line.contains(" ; z3: ")), "{second}");
+    // The file stays as it was.
+    let (code, said, third) = run(&format!("{good}rule rare(x: i32): nothing.i32(x) => 0"));
+    assert_eq!(code, Some(2));
+    assert!(said.contains("line 7: rare: `nothing` is no operation"), "{said}");
+    assert_eq!(third, second);
 }

@@ -84,14 +84,16 @@ pub enum By {
     },
     /// The term matches the left side of a rule, and its class is the right side.
     Rule {
-        /// The index in [`ir::rules::RULES`].
+        /// The index in [`ir::rules::RULES`]; behind its end, the number of a rule of the embedder
+        /// ([`ir::rules::declared::ModuleRules::numbered`]).
         rule: u32,
         /// A bit mask over the operations of the pattern, the outermost first, then in pattern
         /// order. A set bit i means that operation i, which is commutative, matched with its
         /// operands swapped.
         swapped: u8,
         /// The terms that match the inner operations of the pattern, in pattern order. Each belongs
-        /// to the class of the operand in its place.
+        /// to the class of the operand in its place. In a rule of the embedder, the inner terms of
+        /// the right side follow, and so do the bits of `swapped` for the right side.
         inner: SmallVec<[TermId; 2]>,
         /// If the right side is an operation: a term of the class that is this operation.
         result: TermId,

@@ -14,6 +14,7 @@ pub(crate) mod checks;
 mod compose;
 mod continuation;
 mod copy;
+mod declared;
 mod entry;
 mod frames;
 pub(crate) mod graph;
@@ -127,6 +128,11 @@ impl<'a, 'c> Relation<'a, 'c> {
         // here.
         let belongs = versions.map(VersionKey::of) == Pair::from(certificate.versions);
         options.require(Check::Versions, belongs, Place::Whole)?;
+        // A term serves both versions. So do the rules, which must hold where the versions run.
+        let declared = versions.map(Function::rules);
+        let rules_fit = declared.before == declared.after
+            && declared.before.is_none_or(|rules| rules.fits(module).is_ok());
+        options.require(Check::Versions, rules_fit, Place::Whole)?;
         check_form(module, versions, options)?;
         // An anchor is an instruction of both versions, so its id is below the smaller bound.
         // `insert` panics on an id beyond it, which a forged certificate may list.
@@ -139,7 +145,8 @@ impl<'a, 'c> Relation<'a, 'c> {
         }
         // The order of these steps matters. The versions look up classes that the table has proved,
         // and the product relies on versions that satisfy their terms.
-        let terms = Rc::new(TermTable::check(&certificate.terms, options)?);
+        let terms =
+            Rc::new(TermTable::check(&certificate.terms, declared.before.cloned(), options)?);
         let [before, after] = &certificate.sides;
         let least = module.memories.keys().map(|memory| module.least_bytes(memory)).collect();
         let versions = Pair::new(

@@ -9,17 +9,22 @@
 //! exception is [`By::Merged`], which each version has to confirm (`version`).
 
 use super::checks::{Check, Finding, Options, Place};
+use super::declared::{DeclaredBound, DeclaredReason};
 use ir::eval::{accepts, fold};
+use ir::rules::declared::{DeclaredRule, ModuleRules};
 use ir::rules::{self, Bound, Operand, RULES};
 use ir::{Imm, Inst, Opcode, Type};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transition::certificate::{By, NO_TERM, Term, TermId, TermKind, is_well_typed};
 
 /// The table, with the facts about classes that follow from it alone.
 pub(crate) struct TermTable<'c> {
     pub(crate) options: Options,
     all: &'c [Term],
+    /// The rules of the embedder, which both versions have.
+    declared: Option<Arc<ModuleRules>>,
     /// By class: its bits, if it is a constant.
     constants: Vec<Option<u64>>,
     /// By class: a mask of the bits that may be set. Guards of rules use it.
@@ -41,7 +46,11 @@ impl<'c> TermTable<'c> {
     ///
     /// # Errors
     /// The first check that fails.
-    pub(crate) fn check(all: &'c [Term], options: Options) -> Result<TermTable<'c>, Finding> {
+    pub(crate) fn check(
+        all: &'c [Term],
+        declared: Option<Arc<ModuleRules>>,
+        options: Options,
+    ) -> Result<TermTable<'c>, Finding> {
         let count = all.len();
         // `NO_TERM` is no index: a table that reaches it could make a missing term equal to an
         // existing one.
@@ -50,6 +59,7 @@ impl<'c> TermTable<'c> {
         let mut terms = TermTable {
             options,
             all,
+            declared,
             constants,
             masks,
             sums: Vec::with_capacity(count),
@@ -237,7 +247,7 @@ impl<'c> TermTable<'c> {
     /// - [`Check::Folding`]: the operation on constants computes the constant of the class.
     /// - [`Check::RulePattern`], [`Check::RuleGuard`], [`Check::RuleResult`]: the term is the left
     ///   side of a rule, the guard holds for the matched operands, and the class is the right side.
-    ///   Solvers prove the rules themselves (`docs/testing.md`).
+    ///   Solvers prove the rules themselves (`docs/testing.md`); rules of the embedder: `declared`.
     fn check_reason(&mut self, id: TermId) -> Result<(), Finding> {
         let term = &self.all[id as usize];
         match &term.by {
@@ -273,6 +283,10 @@ impl<'c> TermTable<'c> {
                 // term, or be this term (`a_right_side_comes_first`).
                 let before = *result == NO_TERM || *result < id;
                 self.require(Check::TermOrder, before, place)?;
+                if let Some(rule) = self.declared.as_ref().and_then(|rules| rules.numbered(*rule)) {
+                    let reason = DeclaredReason { swapped: *swapped, inner };
+                    return self.check_declared(id, rule, *result, &reason);
+                }
                 let found = RULES.get(*rule as usize);
                 let found =
                     found.and_then(|r| Some((r, Bound::find(self, r, id, *swapped, inner)?)));
@@ -287,6 +301,23 @@ impl<'c> TermTable<'c> {
                 )
             }
         }
+    }
+
+    /// Checks that a term belongs to its class by a rule of the embedder.
+    fn check_declared(
+        &self,
+        id: TermId,
+        rule: &DeclaredRule,
+        result: TermId,
+        reason: &DeclaredReason<'_>,
+    ) -> Result<(), Finding> {
+        let place = Place::Term(id);
+        // An inner term of the right side comes before its user, so `result` bounds them all.
+        let Some(mut bound) = DeclaredBound::find(self, rule, id, reason) else {
+            return self.require(Check::RulePattern, false, place);
+        };
+        let gives = bound.gives(self, rule, self.class(id), result, reason);
+        self.require(Check::RuleResult, gives, place)
     }
 
     /// The result of an operation on constants; `None` if it traps, or if an operand is no

@@ -113,3 +113,11 @@ fn unused_facts_change_nothing() {
         EntryFacts { here: vec![0; 9].into(), far: vec![1; 9].into(), replays: Box::default() };
     assert_eq!(verdicts(&wrong, wrong.options), plain);
 }
+
+/// The forgeries about declared rules are near a right pair.
+#[test]
+fn a_declared_rule_proves_a_pair() {
+    let right = wrong::declared::right();
+    let found = verdicts(&right, Options::default());
+    assert!(!found.is_empty() && found.iter().all(|v| *v == Verdict::Holds), "{found:?}");
+}

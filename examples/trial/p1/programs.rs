@@ -1,6 +1,6 @@
 //! The programs for the trial of bugs: the `.oir` tests with `run` lines, then generated programs.
 
-use super::directed;
+use super::{declared, directed};
 use fuzz::CampaignOptions;
 use ir::Func;
 use osier::passes;
@@ -58,6 +58,10 @@ impl Programs {
             Some(number) => number,
             None => return directed::subject(number),
         };
+        if area == DECLARED {
+            let steps = plans(area)[number % plans(area).len()].split('|').map(parse).collect();
+            return Subject::new(with_rules(number), steps, number, area);
+        }
         if let Some(made) = self.hand_made.get(number) {
             let second = if area == "Compose" { Some("O1") } else { None };
             let steps =
@@ -119,6 +123,19 @@ impl HandMade {
     }
 }
 
+/// A program whose functions have declared rules.
+fn with_rules(number: usize) -> Program {
+    let text = declared::program(number as u64);
+    let mut module = load(Format::Oir, text.as_bytes()).expect("it is well-formed");
+    let rules = declared::accepted(declared::IDENTITIES, &module);
+    module.use_rules(&rules).expect("the rules are of this module");
+    let main = module.func_named("f").expect("it is defined");
+    let arguments = vec![vec![5, 3], vec![0xffff_fff0, 7], vec![0x8000_0000, 0x1234_5678]];
+    Program { module, main, arguments, steps: HAND_MADE_STEPS, planted: Planted::default() }
+}
+
+/// The area of rules that embedders declare. Every program of it has some.
+pub(crate) const DECLARED: &str = "Declared";
 /// The area of the search for exits, which has a judge of its own.
 pub(crate) const SPECULATING: &str = "Speculating";
 /// The area of native code, which has a judge of its own.
@@ -137,6 +154,7 @@ fn plans(area: &str) -> Vec<&'static str> {
         "Sccp" => &["sccp", "O1", "sccp,simplify,adce", "cfg_clean,sccp"],
         "Simplify" => &["simplify", "O1", "simplify,adce", "sccp,simplify"],
         "Cse" => &["cse", "O1", "cse,adce", "cse,licm"],
+        DECLARED => &["simplify", "O1", "gvn,adce", "O2", "simplify,gvn|simplify,adce"],
         "Gvn" => &["gvn", "O2", "simplify,gvn,adce", "gvn,licm"],
         "Motion" => &["sink", "hoist", "O2", "hoist,licm,sink", "simplify,sink,adce"],
         "Licm" => &["loop_canon,licm", "O1", "preheaders,licm", "canonical"],

@@ -16,6 +16,7 @@
 //! `number/src/{matcher,table}.rs`, `provers/src/{rewrite,typing}.rs` and
 //! `proof/theories/{Rules,Matching,Instance}.v`.
 
+pub mod declared;
 mod instance;
 
 pub use instance::{Bound, Terms};

@@ -244,6 +244,13 @@ impl Operands for Values {
         };
         own.into_iter()
     }
+
+    fn typed(&self, id: usize) -> Option<(Type, Imm)> {
+        match &self.nodes[id] {
+            Node::Operation(_, ty, _) => Some((*ty, Imm::None)),
+            _ => None,
+        }
+    }
 }
 
 /// The classes of all values in a table.

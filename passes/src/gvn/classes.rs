@@ -29,7 +29,7 @@ impl<'f> ValueNumbering<'f> {
     pub(super) fn new(f: &'f Function) -> ValueNumbering<'f> {
         let mut numbering = ValueNumbering {
             graph: FlowGraph::new(f),
-            table: ClassTable::default(),
+            table: ClassTable::with_rules(f.rules()),
             assumed: CopyAssumptions::new(f),
             found: ValueClasses::default(),
             leaves: Dense::default(),

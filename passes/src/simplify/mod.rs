@@ -1,7 +1,8 @@
 //! Algebraic simplification of integer operations.
 //!
 //! *Does*: replaces an operation by an operand, a constant or one simpler operation, according to
-//! the rules in [`ir::rules`], which hold for all inputs.
+//! the rules in [`ir::rules`], which hold for all inputs, and the rules that the embedder declares
+//! (`declared`).
 //!
 //! *Does not*: touch floating point; look further than an operation and the definitions of its
 //! operands (the analysis of possible bits follows a few more levels).
@@ -24,9 +25,11 @@
 //! *Cost*: linear in instructions, times the rules of one opcode.
 
 mod bits;
+mod declared;
 #[cfg(test)]
 mod tests;
 
+use declared::DeclaredRewrite;
 use ir::cfg::Cfg;
 use ir::edit::{Editor, Pass};
 use ir::rules::{Pat, Rule};
@@ -52,14 +55,16 @@ impl Pass for Simplify {
             let mut next = Some(inst);
             while let Some(inst) = next {
                 let mut about = rules.of(ed.func().inst(inst).opcode).map(|at| rules.get(at).1);
-                let Some(rewrite) = about.find_map(|rule| try_rule(ed.func(), inst, rule)) else {
-                    break;
-                };
-                if !ed.plan(rewrite.rule) {
-                    break;
-                }
+                let found = about.find_map(|rule| try_rule(ed.func(), inst, rule));
                 // A new operation may match another rule.
-                next = rewrite.apply(ed, inst);
+                next = match found {
+                    Some(rewrite) if ed.plan(rewrite.rule) => rewrite.apply(ed, inst),
+                    Some(_) => None,
+                    None => match DeclaredRewrite::find(ed.func(), inst) {
+                        Some(rewrite) if ed.plan("declared") => rewrite.apply(ed, inst),
+                        _ => None,
+                    },
+                };
             }
         }
     }
@@ -97,6 +102,10 @@ impl Operands for SimplifiedValues<'_> {
         data.filter(|data| data.opcode == opcode)
             .map(|data| (value, data.args.iter().copied().collect()))
             .into_iter()
+    }
+
+    fn typed(&self, value: Value) -> Option<(Type, Imm)> {
+        self.0.defining_inst(value).map(|inst| (self.0.inst(inst).ty, self.0.inst(inst).imm))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Forgeries: wrong certificates, mappings and versions, each stopped by one check alone.
 
 pub(crate) mod compose;
+pub(crate) mod declared;
 mod draft;
 mod effects;
 pub(crate) mod memory;
@@ -42,6 +43,7 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(memory::lone_writes());
     all.extend(memory::entries());
     all.extend(effects::all());
+    all.extend(declared::all());
     all.extend(points());
     all.extend(lists());
     all.extend(steps());

@@ -109,7 +109,7 @@ impl<'a> CertificateClaims<'a> {
             By::Sum { .. } => "both add the same constant to the same value".to_owned(),
             By::Rule { rule, .. } => match RULES.get(*rule as usize) {
                 Some(rule) => format!("by the rule {}", rule.name),
-                None => "by a rule".to_owned(),
+                None => "by a rule that the embedder declares".to_owned(),
             },
             By::Apart { .. } => "the store before this read writes another place".to_owned(),
             By::Stored { .. } => {
