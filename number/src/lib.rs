@@ -10,6 +10,7 @@
 //!   [`ir::rules`] give it ([`apply`] matches a rule).
 //! - [`Homes`] finds the deepest block on which a class depends.
 //! - [`FlowGraph`] orders the blocks, and finds the regions that edges lead back into.
+//! - [`RangeAnalysis`] bounds integers, for the pass `ranges` and for certificates.
 //! - [`NumberingRound`] walks over the blocks with assumptions about copies, each region in turns,
 //!   and [`CopyAssumptions`] weakens assumptions that an edge contradicts.
 
@@ -20,6 +21,7 @@ mod flow;
 mod homes;
 mod live;
 mod matcher;
+mod ranges;
 mod rewind;
 mod round;
 mod table;
@@ -33,6 +35,7 @@ pub use flow::FlowGraph;
 pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
+pub use ranges::{RangeAnalysis, RangeClasses, RangeFact, RangeOperation};
 pub use rewind::HomesMark;
 pub use round::{MAX_AGAIN, MAX_TURNS, NumberingRound, ValueClasses};
 pub use table::{ClassArgs, ClassOperation, ClassSum, ClassTable, OperationRef, TermForm, TermKey};

@@ -23,6 +23,7 @@ mod memory;
 mod passage;
 pub(crate) mod paths;
 pub(crate) mod product;
+mod ranges;
 mod rest;
 mod seal;
 mod stay;
