@@ -1,8 +1,8 @@
 //! Ranges of integers: why no run takes the edges that folded branches have lost.
 //!
-//! A round of numbering assumes that the log was right to fold a branch. Once the classes are found,
-//! the ranges of one version have to decide each such branch ([`RangeAnalysis`]). Otherwise the
-//! search returns its edges, and numbers again. Branches may justify one another: each claim is
+//! A round of numbering assumes that the log was right to fold a branch. Once the classes are
+//! found, the ranges of one version have to decide each such branch ([`RangeAnalysis`]). Otherwise
+//! the search returns its edges, and numbers again. Branches may justify one another: each claim is
 //! about a run that has taken live edges alone so far.
 
 use super::terms::ReasonedTerms;
@@ -53,8 +53,8 @@ impl VersionRanges<'_, '_> {
 }
 
 impl NumberedVersion<'_> {
-    /// Analyzes the ranges of the version, if branches are assumed to be folded rightly. Returns the
-    /// blocks of the branches that neither ranges nor classes decide, and the claims about the
+    /// Analyzes the ranges of the version, if branches are assumed to be folded rightly. Returns
+    /// the blocks of the branches that neither ranges nor classes decide, and the claims about the
     /// others. Cost: near linear in the instructions.
     pub(super) fn justify_folded(&self, table: &ReasonedTerms) -> (Vec<Block>, Vec<RangeClaim>) {
         let f = self.f();

@@ -4,9 +4,9 @@
 //! A claim says that a class has contents in an interval whenever control is before the terminator
 //! of a block of live code. It concerns one version and one block, so nothing of it goes into the
 //! table of terms, which says what holds for all contents of the leaves. The claims hold together,
-//! by induction over the blocks that a run enters. Suppose that a run is at the end of a block, that
-//! all claims held at the end of each block before, and that the run has taken live edges alone.
-//! Take the claims about this block in the order of the certificate:
+//! by induction over the blocks that a run enters. Suppose that a run is at the end of a block,
+//! that all claims held at the end of each block before, and that the run has taken live edges
+//! alone. Take the claims about this block in the order of the certificate:
 //!
 //! - *Above*. The block of the other claim dominates this one strictly, so the run has been at its
 //!   end. The leaves of the class are bound at or above that block. None was bound again since the

@@ -246,9 +246,10 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// Finds the edges that constant conditions exclude.
     ///
     /// The conditions are *claimed* to be constants; nothing is checked yet. The claims are checked
-    /// later for live code alone, which is enough; so are claims about ranges (`ranges`). Suppose that a run takes an excluded edge, and
-    /// take the first time. Until then the run was in live code, where all claims are checked, so
-    /// the condition did have the constant, and the run took another edge.
+    /// later for live code alone, which is enough; so are claims about ranges (`ranges`). Suppose
+    /// that a run takes an excluded edge, and take the first time. Until then the run was in live
+    /// code, where all claims are checked, so the condition did have the constant, and the run took
+    /// another edge.
     fn find_live_edges(&mut self) {
         let mut ends = self.full.blocks().iter().map(|b| self.f.terminator(*b));
         if ends.any(|end| self.live_targets(end).count() < self.f.inst(end).targets.len()) {

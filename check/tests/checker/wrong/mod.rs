@@ -4,6 +4,7 @@ pub(crate) mod compose;
 mod draft;
 mod effects;
 pub(crate) mod memory;
+mod ranges;
 pub(crate) mod unproved;
 
 pub(crate) use draft::{Draft, Wrong, step};
@@ -35,6 +36,7 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(values());
     all.extend(parameters());
     all.extend(anchors());
+    all.extend(ranges::all());
     all.extend(unproved::all());
     all.extend(memory::rules());
     all.extend(memory::merges());
