@@ -48,7 +48,8 @@ impl VersionRanges<'_, '_> {
     fn of_term(&self, term: TermId) -> Option<RangeOperation> {
         let found = self.table.operation(term)?;
         // Reads have a memory among their operands.
-        is_evaluated(found.opcode).then(|| (found.opcode, found.ty, found.args.into()))
+        let (opcode, ty) = (found.opcode, found.ty);
+        is_evaluated(opcode).then(|| RangeOperation { opcode, ty, args: found.args.into() })
     }
 }
 

@@ -134,17 +134,17 @@ impl Interval {
 
 /// The order of two integers: which of *less*, *equal* and *greater* are possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Order(u8);
+struct OrderSet(u8);
 
-impl Order {
+impl OrderSet {
     const LESS: u8 = 1;
     const EQUAL: u8 = 2;
     const GREATER: u8 = 4;
 
     /// The orders in which a comparison holds, and whether it compares unsigned integers; `None`
     /// for other operations.
-    fn of(opcode: Opcode) -> Option<(Order, bool)> {
-        let (less, equal, greater) = (Order::LESS, Order::EQUAL, Order::GREATER);
+    fn of(opcode: Opcode) -> Option<(OrderSet, bool)> {
+        let (less, equal, greater) = (OrderSet::LESS, OrderSet::EQUAL, OrderSet::GREATER);
         let (orders, is_unsigned) = match opcode {
             Opcode::Eq => (equal, false),
             Opcode::Ne => (less | greater, false),
@@ -158,34 +158,34 @@ impl Order {
             Opcode::Uge => (greater | equal, true),
             _ => return None,
         };
-        Some((Order(orders), is_unsigned))
+        Some((OrderSet(orders), is_unsigned))
     }
 
-    fn negated(self) -> Order {
-        Order(7 & !self.0)
+    fn negated(self) -> OrderSet {
+        OrderSet(7 & !self.0)
     }
 
-    fn swapped(self) -> Order {
-        Order(self.0 & 2 | (self.0 & 1) << 2 | self.0 >> 2)
+    fn swapped(self) -> OrderSet {
+        OrderSet(self.0 & 2 | (self.0 & 1) << 2 | self.0 >> 2)
     }
 
     /// The possible orders of two integers from these intervals.
-    fn among(a: Interval, b: Interval) -> Order {
+    fn among(a: Interval, b: Interval) -> OrderSet {
         let mut orders = 0;
         if a.low < b.high {
-            orders |= Order::LESS;
+            orders |= OrderSet::LESS;
         }
         if a.low <= b.high && b.low <= a.high {
-            orders |= Order::EQUAL;
+            orders |= OrderSet::EQUAL;
         }
         if a.high > b.low {
-            orders |= Order::GREATER;
+            orders |= OrderSet::GREATER;
         }
-        Order(orders)
+        OrderSet(orders)
     }
 
     /// Whether a comparison that holds in the orders `asked` holds.
-    fn decides(self, asked: Order) -> Option<bool> {
+    fn decides(self, asked: OrderSet) -> Option<bool> {
         match (self.0 & asked.0, self.0 & !asked.0) {
             (_, 0) => Some(true),
             (0, _) => Some(false),
@@ -255,9 +255,9 @@ pub fn of_operation(opcode: Opcode, bits: u32, operands: &[Interval]) -> Option<
             _ => EITHER,
         },
         (_, &[a, b]) => {
-            let (asked, is_unsigned) = Order::of(opcode)?;
+            let (asked, is_unsigned) = OrderSet::of(opcode)?;
             let is_known = !is_unsigned || orders_agree(a, b);
-            let decided = Order::among(a, b).decides(asked).filter(|_| is_known);
+            let decided = OrderSet::among(a, b).decides(asked).filter(|_| is_known);
             decided.map_or(EITHER, flag)
         }
         _ => return None,
@@ -288,21 +288,21 @@ pub fn behind(
         (Opcode::SsubOverflows, false, _) => return capped(low - most, high - least),
         _ => {}
     }
-    let Some((orders, is_unsigned)) = Order::of(opcode) else { return own };
+    let Some((orders, is_unsigned)) = OrderSet::of(opcode) else { return own };
     let orders = if holds { orders } else { orders.negated() };
     let orders = if index == 0 { orders } else { orders.swapped() };
     if is_unsigned && !orders_agree(own, other) {
         // No more, unsigned, than an integer that is not negative.
-        return match orders.0 & Order::GREATER == 0 && other.low >= 0 {
+        return match orders.0 & OrderSet::GREATER == 0 && other.low >= 0 {
             true => own.and(Interval { low: 0, high: other.high }),
             false => own,
         };
     }
     match orders.0 {
-        Order::EQUAL => own.and(other),
-        Order::LESS => capped(least, high - 1),
+        OrderSet::EQUAL => own.and(other),
+        OrderSet::LESS => capped(least, high - 1),
         3 => capped(least, high),
-        Order::GREATER => capped(low + 1, most),
+        OrderSet::GREATER => capped(low + 1, most),
         6 => capped(low, most),
         5 => other.value().map_or(own, |value| own.without(value)),
         _ => own,
@@ -319,13 +319,13 @@ pub fn implied(
     asked: Opcode,
     operands: [Interval; 2],
 ) -> Option<bool> {
-    let ((orders, unsigned), (asked, asks_unsigned)) = (Order::of(known)?, Order::of(asked)?);
+    let ((orders, unsigned), (asked, asks_unsigned)) = (OrderSet::of(known)?, OrderSet::of(asked)?);
     let orders = if holds { orders } else { orders.negated() };
     let orders = if is_swapped { orders.swapped() } else { orders };
     // Equality is the same in both.
-    let is_equality = |orders: Order| {
-        orders.0 & Order::LESS == 0 && orders.0 & Order::GREATER == 0
-            || orders.0 == Order::LESS | Order::GREATER
+    let is_equality = |orders: OrderSet| {
+        orders.0 & OrderSet::LESS == 0 && orders.0 & OrderSet::GREATER == 0
+            || orders.0 == OrderSet::LESS | OrderSet::GREATER
     };
     let fits = unsigned == asks_unsigned
         || is_equality(orders)
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn what_a_comparison_implies_holds() {
-        let comparisons = || known().filter(|opcode| Order::of(*opcode).is_some());
+        let comparisons = || known().filter(|opcode| OrderSet::of(*opcode).is_some());
         for (first, asked) in comparisons().flat_map(|a| comparisons().map(move |b| (a, b))) {
             for (a, b) in
                 intervals().into_iter().flat_map(|a| intervals().into_iter().map(move |b| (a, b)))

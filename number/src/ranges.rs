@@ -37,8 +37,16 @@ const MAX_TESTS: usize = 3;
 /// Bounds to which a growing interval jumps, besides the bounds of its type and their neighbors.
 const LADDER: [i64; 3] = [-1, 0, 1];
 
-/// An operation on classes, with the type of its operands.
-pub type RangeOperation = (Opcode, Type, SmallVec<[TermIndex; 3]>);
+/// An operation on classes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RangeOperation {
+    /// The operation.
+    pub opcode: Opcode,
+    /// The controlling type.
+    pub ty: Type,
+    /// The operands.
+    pub args: SmallVec<[TermIndex; 3]>,
+}
 
 /// The classes of the values of a function.
 pub trait RangeClasses {
@@ -78,7 +86,7 @@ struct Leader {
 
 /// A step of a condition: a class that is zero or not on an edge, and the operation of it.
 #[derive(Clone, Debug)]
-struct Test {
+struct BranchTest {
     class: TermIndex,
     holds: bool,
     operation: Option<RangeOperation>,
@@ -99,7 +107,7 @@ pub struct RangeAnalysis<'a, 'f, C> {
     /// By class: the blocks whose only edge says something about it, dominators first.
     facts: BTreeMap<TermIndex, SmallVec<[Block; 2]>>,
     /// By block with one edge into it: the tests of the branch.
-    tests: BTreeMap<Block, SmallVec<[Test; 2]>>,
+    tests: BTreeMap<Block, SmallVec<[BranchTest; 2]>>,
 }
 
 impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
@@ -156,7 +164,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
             let &[edge] = &self.incoming[block.as_u32() as usize][..] else { continue };
             let tests = self.tests_of(edge);
             for test in &tests {
-                let operands = test.operation.iter().flat_map(|(_, _, args)| args.iter());
+                let operands = test.operation.iter().flat_map(|of| of.args.iter());
                 for class in operands.chain([&test.class]) {
                     let list = self.facts.entry(*class).or_default();
                     if list.len() < MAX_FACTS && list.last() != Some(&block) {
@@ -172,7 +180,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
 
     /// The tests that an edge says something about: of the condition, and of the operand that it
     /// tests.
-    fn tests_of(&self, edge: Edge) -> SmallVec<[Test; 2]> {
+    fn tests_of(&self, edge: Edge) -> SmallVec<[BranchTest; 2]> {
         let mut tests = SmallVec::new();
         let data = self.f.inst(edge.inst);
         let Some(&condition) = data.args.first().filter(|_| data.opcode == Opcode::BrIf) else {
@@ -182,7 +190,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
         let mut operation = self.classes.operation(condition);
         for _ in 0..MAX_TESTS {
             let next = operation.as_ref().and_then(|op| self.tested(op));
-            tests.push(Test { class, holds, operation });
+            tests.push(BranchTest { class, holds, operation });
             let Some((of, is_same)) = next else { break };
             (class, holds) = (of, holds == is_same);
             operation = self.classes.first_operation(class);
@@ -191,12 +199,12 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
     }
 
     /// The class that an operation tests for zero, and whether the result is true if it is not.
-    fn tested(&self, (opcode, _, args): &RangeOperation) -> Option<(TermIndex, bool)> {
+    fn tested(&self, operation: &RangeOperation) -> Option<(TermIndex, bool)> {
         let zero = Some(Interval::exactly(0));
-        match (opcode, &args[..]) {
+        match (operation.opcode, &operation.args[..]) {
             (Opcode::Eqz, &[x]) => Some((x, false)),
             (Opcode::Ne | Opcode::Eq, &[x, y]) => {
-                let is_ne = *opcode == Opcode::Ne;
+                let is_ne = operation.opcode == Opcode::Ne;
                 let pairs = [(x, y), (y, x)];
                 let found = pairs.into_iter().find(|(_, y)| self.classes.always(*y) == zero);
                 found.map(|(x, _)| (x, is_ne))
@@ -280,34 +288,31 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
 
     /// The result of an operation at the end of a block: `None` if an operand has no contents so
     /// far, `Some(None)` if nothing is known.
-    fn computed(
-        &self,
-        block: Block,
-        (opcode, ty, args): &RangeOperation,
-    ) -> Option<Option<Interval>> {
+    fn computed(&self, block: Block, of: &RangeOperation) -> Option<Option<Interval>> {
         let mut operands: SmallVec<[Interval; 3]> = SmallVec::new();
-        for class in args {
+        for class in &of.args {
             if self.classes.always(*class).is_none() {
                 return Some(None);
             }
             operands.push(self.at(block, *class, 0)?);
         }
-        Some(of_operation(*opcode, ty.bits(), &operands))
+        Some(of_operation(of.opcode, of.ty.bits(), &operands))
     }
 
     /// The block behind a branch that decides a comparison in `block`, with the result.
-    fn compared(&self, block: Block, (opcode, _, args): &RangeOperation) -> Option<(Block, bool)> {
-        let &[x, y] = &args[..] else { return None };
+    fn compared(&self, block: Block, asked: &RangeOperation) -> Option<(Block, bool)> {
+        let &[x, y] = &asked.args[..] else { return None };
         let operands = [self.at(block, x, 0)?, self.at(block, y, 0)?];
         let behind = self.facts.get(&x).into_iter().flatten();
         let mut behind = behind.filter(|of| self.dom.dominates(**of, block));
         behind.find_map(|of| {
             let tests = self.tests.get(of).into_iter().flatten();
             let mut results = tests.filter_map(|test| {
-                let (known, _, order) = test.operation.as_ref()?;
-                let is_swapped = order[..] == [y, x] && x != y;
-                let fits = is_swapped || order[..] == [x, y];
-                implied(*known, test.holds, is_swapped, *opcode, operands).filter(|_| fits)
+                let known = test.operation.as_ref()?;
+                let is_swapped = known.args[..] == [y, x] && x != y;
+                let fits = is_swapped || known.args[..] == [x, y];
+                let found = implied(known.opcode, test.holds, is_swapped, asked.opcode, operands);
+                found.filter(|_| fits)
             });
             results.next().map(|result| (*of, result))
         })
@@ -383,7 +388,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
     /// The contents of a class behind tests at the end of the block `from`.
     fn narrowed(
         &self,
-        tests: &[Test],
+        tests: &[BranchTest],
         from: Block,
         class: TermIndex,
         own: Interval,
@@ -394,21 +399,21 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
             if test.class == class {
                 own = if test.holds { own.without(0) } else { own.and(Interval::exactly(0)) };
             }
-            let Some((opcode, ty, args)) = &test.operation else { continue };
-            let &[a, b] = &args[..] else { continue };
-            let other = |of: TermIndex| match depth < MAX_DEPTH {
-                true => self.at(from, of, depth + 1).or_else(|| self.classes.always(of)),
-                false => self.classes.always(of),
+            let Some(of) = &test.operation else { continue };
+            let &[a, b] = &of.args[..] else { continue };
+            let other = |class: TermIndex| match depth < MAX_DEPTH {
+                true => self.at(from, class, depth + 1).or_else(|| self.classes.always(class)),
+                false => self.classes.always(class),
             };
             if a == class
                 && let Some(other) = other(b)
             {
-                own = behind(*opcode, ty.bits(), test.holds, [own, other], 0);
+                own = behind(of.opcode, of.ty.bits(), test.holds, [own, other], 0);
             }
             if b == class
                 && let Some(other) = other(a)
             {
-                own = behind(*opcode, ty.bits(), test.holds, [other, own], 1);
+                own = behind(of.opcode, of.ty.bits(), test.holds, [other, own], 1);
             }
         }
         own
@@ -458,9 +463,9 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
         let mut rest_on = |edge: Edge, class: TermIndex| {
             let from = self.f.inst_block(edge.inst);
             work.push((from, class));
-            for (_, _, args) in self.tests_of(edge).iter().filter_map(|t| t.operation.as_ref()) {
-                if args.contains(&class) {
-                    work.extend(args.iter().map(|arg| (from, *arg)));
+            for of in self.tests_of(edge).iter().filter_map(|test| test.operation.as_ref()) {
+                if of.args.contains(&class) {
+                    work.extend(of.args.iter().map(|arg| (from, *arg)));
                 }
             }
         };
@@ -486,7 +491,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
             return RangeBy::Edges;
         }
         let operation = self.classes.operation(leader.value);
-        let operands = operation.iter().flat_map(|(_, _, args)| args.iter());
+        let operands = operation.iter().flat_map(|of| of.args.iter());
         work.extend(operands.map(|arg| (block, *arg)));
         match operation.and_then(|operation| self.compared(block, &operation)) {
             Some((of, _)) => RangeBy::Compared(of),

@@ -85,7 +85,8 @@ impl RangeClasses for OwnValues<'_> {
     fn operation(&self, value: Value) -> Option<RangeOperation> {
         let data = self.0.inst(self.0.defining_inst(value)?);
         let args = || data.args.iter().map(|arg| arg.as_u32()).collect();
-        is_evaluated(data.opcode).then(|| (data.opcode, data.ty, args()))
+        let (opcode, ty) = (data.opcode, data.ty);
+        is_evaluated(opcode).then(|| RangeOperation { opcode, ty, args: args() })
     }
 
     fn first_operation(&self, class: TermIndex) -> Option<RangeOperation> {

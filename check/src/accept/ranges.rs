@@ -2,23 +2,24 @@
 //! result.
 //!
 //! A claim says that a class has contents in an interval whenever control is before the terminator
-//! of a block of live code. It concerns one version and one block, so nothing of it goes into the
-//! table of terms, which says what holds for all contents of the leaves. The claims hold together,
-//! by induction over the blocks that a run enters. Suppose that a run is at the end of a block,
-//! that all claims held at the end of each block before, and that the run has taken live edges
-//! alone. Take the claims about this block in the order of the certificate:
+//! of a block of live code. Such a claim concerns one version and one block. The checker keeps it
+//! out of the table of terms, whose facts are true for all contents of the leaves. The claims hold
+//! together, by induction over the blocks that a run enters. Suppose that a run is at the end of a
+//! block, that all claims held at the end of each block before, and that the run has taken live
+//! edges alone. Take the claims about this block in the order of the certificate:
 //!
-//! - *Above*. The block of the other claim dominates this one strictly, so the run has been at its
-//!   end. The leaves of the class are bound at or above that block. None was bound again since the
-//!   run was there last: a path from a binding to this block would avoid the dominator otherwise.
+//! - *Above*. The block of the other claim dominates this block strictly, so the run has passed the
+//!   end of that block. The leaves of the class are bound at or above that block. The run has bound
+//!   no leaf again since then: a path from a binding to this block would avoid the dominator
+//!   otherwise.
 //! - *Edges*. The run has come over one of the live edges. If the block binds the class, the class
 //!   has the contents of the argument; otherwise its leaves are bound strictly above, and the edge
 //!   leaves them as they were. The claims about the block that the edge leaves held then, and the
 //!   branch there took this edge, which narrows the contents ([`ir::ranges::behind`]).
 //! - *Operation*. The term is one operation on classes, for all contents of the leaves. The claims
 //!   about the operands come earlier in the order, so no claim rests on itself.
-//! - *Compared*. The run has come over the only live edge into a block that dominates this one. The
-//!   branch there compared the same two classes, and their leaves are bound at or above it.
+//! - *Compared*. The run has come over the only live edge into a block that dominates this block.
+//!   The branch there compared the same two classes, and their leaves are bound at or above it.
 //!
 //! A claim that a condition is zero, or never is, then decides the branch, so the run leaves over a
 //! live edge again. A certificate may claim anything about blocks that no run enters.
@@ -36,20 +37,20 @@ const MAX_TESTS: usize = 3;
 
 /// The claims about one version.
 #[derive(Default)]
-pub(crate) struct Ranges {
+pub(crate) struct ClaimedRanges {
     claims: Vec<RangeClaim>,
     /// By block and class: the place of the claim.
     places: BTreeMap<(Block, TermId), usize>,
 }
 
 /// A class that is zero or not, and the term that may compute it.
-struct Test {
+struct KnownTest {
     class: TermId,
     term: TermId,
     holds: bool,
 }
 
-impl Ranges {
+impl ClaimedRanges {
     pub(super) fn is_empty(&self) -> bool {
         self.claims.is_empty()
     }
@@ -168,8 +169,8 @@ impl ProvedVersion<'_, '_> {
     }
 
     /// The classes that a branch tests, if a run takes this edge.
-    fn tests(&self, edge: Edge) -> SmallVec<[Test; 2]> {
-        let mut tests: SmallVec<[Test; 2]> = SmallVec::new();
+    fn tests(&self, edge: Edge) -> SmallVec<[KnownTest; 2]> {
+        let mut tests: SmallVec<[KnownTest; 2]> = SmallVec::new();
         let data = self.f.inst(edge.inst);
         let Some(&condition) = data.args.first().filter(|_| data.opcode == Opcode::BrIf) else {
             return tests;
@@ -177,7 +178,7 @@ impl ProvedVersion<'_, '_> {
         // Both edges of the branch may lead to one block; each is an edge of its own.
         let (mut term, mut holds) = (self.term(condition), edge.index == 0);
         for _ in 0..MAX_TESTS {
-            tests.push(Test { class: self.table.class(term), term, holds });
+            tests.push(KnownTest { class: self.table.class(term), term, holds });
             let zero = |id: &TermId| self.table.constant(*id) == Some(0);
             (term, holds) = match self.operation(term) {
                 Some((Opcode::Eqz, _, &[x])) => (x, !holds),

@@ -26,7 +26,7 @@ use super::accesses::Accesses;
 use super::assume;
 use super::checks::{Check, Finding, Place};
 use super::graph::BlockGraph;
-use super::ranges::Ranges;
+use super::ranges::ClaimedRanges;
 use super::terms::TermTable;
 use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
@@ -74,7 +74,7 @@ pub(crate) struct ProvedVersion<'a, 'c> {
     pub(crate) lone_writes: Vec<Inst>,
     pub(super) accesses: Accesses,
     /// Claims about integers at the ends of blocks.
-    pub(super) ranges: Ranges,
+    pub(super) ranges: ClaimedRanges,
 }
 
 impl<'a, 'c> ProvedVersion<'a, 'c> {
@@ -104,7 +104,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             before: vec![NO_TERM; f.inst_bound()],
             lone_writes: Vec::new(),
             accesses: Accesses::new(f, least),
-            ranges: Ranges::default(),
+            ranges: ClaimedRanges::default(),
         };
         // The order matters: each step reads the results of the steps before it. Live edges come
         // first, and they rest on *claimed* terms that the last steps check (`find_live_edges`).
