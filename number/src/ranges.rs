@@ -1,7 +1,7 @@
 //! Ranges: the integers that a class can have at the end of a block.
 //!
-//! The analysis knows an interval for each class where its first value is defined, and narrows it
-//! behind branches. Example: `head(%i)` receives 0 and, behind `br_if slt %next, %n`, the value
+//! The analysis knows an interval for each class where a first value of it is defined, and narrows
+//! it behind branches. Example: `head(%i)` receives 0 and, behind `br_if slt %next, %n`, the value
 //! `%next = add %i, 1`. On that edge `%next` is below the largest integer, so `%i` is, too, and
 //! `sadd_overflows %i, 1` is 0 in every round.
 //!
@@ -18,15 +18,24 @@ use ir::{Block, Edge, Function, Opcode, Type, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Walks after which no interval may grow any more, and all parameters that would are unknown.
+/// Walks after which an interval that grows becomes unknown.
 const MAX_WALKS: usize = 12;
+
+/// Walks behind these until all parameters are unknown: each walk makes those unknown that grow.
+const MAX_LATE_WALKS: usize = 4;
+
+/// The number of a walk that takes each interval as it comes.
+const LAST_WALK: usize = usize::MAX;
 
 /// Walks in which a parameter grows to what its edges bring. Later it grows to a bound of the
 /// ladder.
 const EXACT_WALKS: usize = 2;
 
 /// Branches that narrow one class: a bound on cost. The nearest to the entry come first.
-const MAX_FACTS: usize = 16;
+const MAX_FACTS: usize = 64;
+
+/// Values of one class, none of which dominates another, that are looked at: a bound on cost.
+const MAX_LEADERS: usize = 8;
 
 /// The other operands of comparisons are narrowed themselves to this depth: a bound on cost.
 const MAX_DEPTH: usize = 2;
@@ -67,7 +76,7 @@ pub trait RangeClasses {
 pub struct RangeFact {
     /// The block.
     pub block: Block,
-    /// The first value of the class.
+    /// A value of the class that dominates the block.
     pub value: Value,
     /// The contents.
     pub within: Interval,
@@ -75,7 +84,7 @@ pub struct RangeFact {
     pub by: RangeBy,
 }
 
-/// The first value of a class.
+/// A value of a class that no other value of the class dominates.
 #[derive(Clone, Copy, Debug)]
 struct Leader {
     value: Value,
@@ -101,13 +110,16 @@ pub struct RangeAnalysis<'a, 'f, C> {
     classes: &'a C,
     /// By block index: the edges into it that runs may take.
     incoming: Vec<SmallVec<[Edge; 2]>>,
-    /// By class, where its first value is defined.
-    leaders: BTreeMap<TermIndex, Leader>,
-    found: BTreeMap<TermIndex, Interval>,
+    /// By class: its values that no other value of the class dominates.
+    leaders: BTreeMap<TermIndex, SmallVec<[Leader; 1]>>,
+    /// By such a value: the contents where it is defined.
+    found: BTreeMap<Value, Interval>,
     /// By class: the blocks whose only edge says something about it, dominators first.
     facts: BTreeMap<TermIndex, SmallVec<[Block; 2]>>,
     /// By block with one edge into it: the tests of the branch.
     tests: BTreeMap<Block, SmallVec<[BranchTest; 2]>>,
+    /// The parameters of unknown contents, by index.
+    given_up: FixedBitSet,
 }
 
 impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
@@ -130,6 +142,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
             found: BTreeMap::new(),
             facts: BTreeMap::new(),
             tests: BTreeMap::new(),
+            given_up: FixedBitSet::with_capacity(f.value_bound()),
         };
         let mut reached = FixedBitSet::with_capacity(f.block_bound());
         order.iter().for_each(|block| reached.insert(block.as_u32() as usize));
@@ -151,8 +164,11 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
             let results = self.f.block_insts(block).flat_map(|i| self.f.inst(i).results.iter());
             for &value in self.f.block_params(block).iter().chain(results) {
                 if self.f.value_type(value).is_int() {
-                    let new = Leader { value, block, place };
-                    self.leaders.entry(self.classes.class(value)).or_insert(new);
+                    let list = self.leaders.entry(self.classes.class(value)).or_default();
+                    let is_led = list.iter().any(|of| self.dom.dominates(of.block, block));
+                    if !is_led && list.len() < MAX_LEADERS {
+                        list.push(Leader { value, block, place });
+                    }
                     place += 1;
                 }
             }
@@ -215,14 +231,28 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
 
     /// Walks over the blocks until nothing grows, and then twice more.
     fn settle(&mut self) {
-        for walk in 0..MAX_WALKS {
-            if !self.walk(walk) {
-                break;
+        let mut number = 0;
+        while self.walk(number) {
+            number += 1;
+            if number == MAX_WALKS + MAX_LATE_WALKS {
+                // All other values follow from these in one walk, since operands come first.
+                self.forget_params();
+                self.walk(LAST_WALK);
+                return;
             }
         }
         // Intervals only shrink from here on, and each remains true of the ones before.
-        self.walk(MAX_WALKS + 1);
-        self.walk(MAX_WALKS + 1);
+        self.walk(LAST_WALK);
+        self.walk(LAST_WALK);
+    }
+
+    /// Makes all parameters unknown, for good.
+    fn forget_params(&mut self) {
+        for leader in self.leaders.values().flatten() {
+            if let ValueDef::Param(..) = self.f.value_def(leader.value) {
+                self.given_up.insert(leader.value.as_u32() as usize);
+            }
+        }
     }
 
     /// Finds the interval of each class anew. Returns whether one has grown.
@@ -247,17 +277,20 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
     }
 
     fn leads(&self, value: Value) -> bool {
-        let leader = self.leaders.get(&self.classes.class(value));
-        leader.is_some_and(|leader| leader.value == value)
+        let leaders = self.leaders.get(&self.classes.class(value));
+        leaders.is_some_and(|leaders| leaders.iter().any(|leader| leader.value == value))
     }
 
     fn enter(&mut self, block: Block, param: Value, index: usize, number: usize) -> bool {
         let class = self.classes.class(param);
         let Some(all) = self.classes.always(class) else { return false };
+        if self.given_up.contains(param.as_u32() as usize) {
+            return self.set(param, all, all, number);
+        }
         let brought = self.incoming[block.as_u32() as usize].iter();
         let brought = brought.filter_map(|e| self.over(*e, self.f.target(*e).args[index]));
         let Some(all_brought) = brought.reduce(Interval::or) else { return false };
-        self.set(class, all_brought.and(all), all, number)
+        self.set(param, all_brought.and(all), all, number)
     }
 
     /// The contents that an edge brings of a value; `None` if none are known to come.
@@ -283,7 +316,7 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
             Some((_, holds)) => Interval::exactly(holds.into()),
             None => known,
         };
-        self.set(class, known, all, number)
+        self.set(value, known, all, number)
     }
 
     /// The result of an operation at the end of a block: `None` if an operand has no contents so
@@ -318,25 +351,25 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
         })
     }
 
-    fn set(&mut self, class: TermIndex, new: Interval, all: Interval, number: usize) -> bool {
-        let old = self.found.get(&class).copied();
+    fn set(&mut self, leader: Value, new: Interval, all: Interval, number: usize) -> bool {
+        let old = self.found.get(&leader).copied();
         let has_grown = old.is_none_or(|old| !new.is_within(old));
         let new = match old {
             // The last walks take each interval as it comes.
-            _ if number > MAX_WALKS => new,
+            _ if number == LAST_WALK => new,
             None => new,
             Some(old) if !has_grown => old,
-            Some(_) if number + 1 >= MAX_WALKS => all,
+            Some(_) if number >= MAX_WALKS => all,
             Some(old) if number > EXACT_WALKS => widened(old, old.or(new), all),
             Some(old) => old.or(new),
         };
-        self.found.insert(class, new);
+        self.found.insert(leader, new);
         has_grown && old != Some(new)
     }
 
     fn leader_at(&self, block: Block, class: TermIndex) -> Option<Leader> {
-        let leader = self.leaders.get(&class).copied();
-        leader.filter(|leader| self.dom.dominates(leader.block, block))
+        let leaders = self.leaders.get(&class)?;
+        leaders.iter().copied().find(|leader| self.dom.dominates(leader.block, block))
     }
 
     /// The branches that narrow a class at the end of a block.
@@ -353,12 +386,10 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
     /// The contents of a class at the end of a block; `None` if there are none so far.
     fn at(&self, block: Block, class: TermIndex, depth: usize) -> Option<Interval> {
         let all = self.classes.always(class)?;
-        if self.leader_at(block, class).is_none() {
-            return Some(all);
-        }
-        let mut own = self.found.get(&class).copied().or_else(|| {
-            // Parameters of the entry and results of effects.
-            self.is_unknown(class).then_some(all)
+        let Some(leader) = self.leader_at(block, class) else { return Some(all) };
+        let mut own = self.found.get(&leader.value).copied().or_else(|| {
+            // Parameters of the entry, and copies.
+            self.is_unknown(leader.value).then_some(all)
         })?;
         for of in self.facts_at(block, class) {
             if let Some((tests, edge)) = self.tests.get(&of).zip(self.only_edge(of)) {
@@ -368,12 +399,9 @@ impl<'a, 'f, C: RangeClasses> RangeAnalysis<'a, 'f, C> {
         Some(own)
     }
 
-    fn is_unknown(&self, class: TermIndex) -> bool {
-        let Some(leader) = self.leaders.get(&class) else { return true };
-        match self.f.value_def(leader.value) {
-            ValueDef::Param(block, _) => {
-                block == self.f.entry() || !self.classes.is_bound(leader.value)
-            }
+    fn is_unknown(&self, leader: Value) -> bool {
+        match self.f.value_def(leader) {
+            ValueDef::Param(block, _) => block == self.f.entry() || !self.classes.is_bound(leader),
             ValueDef::Result(..) => false,
         }
     }
