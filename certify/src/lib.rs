@@ -22,6 +22,7 @@ mod merges;
 mod names;
 mod paths;
 mod product;
+mod ranges;
 mod search;
 mod terms;
 #[cfg(test)]
@@ -66,7 +67,8 @@ impl<'a> Certifier<'a> {
     /// The certificate, with the terms of all requested facts.
     pub fn into_certificate(self) -> Certificate {
         let Certifier { common, relation, .. } = self;
-        let sides = relation.versions.each_ref().map(|version| version.found.claims());
+        let [before, after] = relation.versions.each_ref().map(|version| &version.found);
+        let sides = [before.claims(relation.ranges), after.claims(Vec::new())];
         Certificate {
             versions: [
                 VersionKey::of(common.versions.before),

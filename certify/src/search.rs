@@ -11,6 +11,7 @@ use super::walk::VersionWalk;
 use ir::Block;
 use number::NumberingRound;
 use std::collections::BTreeSet;
+use transition::certificate::RangeClaim;
 use transition::{Correspondence, Side};
 
 /// How often the graph is narrowed to the edges that runs may take.
@@ -22,6 +23,8 @@ pub(super) struct SettledRelation<'a> {
     pub(super) versions: [NumberedVersion<'a>; 2],
     pub(super) paths: [LivePaths; 2],
     pub(super) terms: CertificateTerms,
+    /// The claims about integers of the version before.
+    pub(super) ranges: Vec<RangeClaim>,
     /// The rounds of numbering.
     pub(super) rounds: usize,
     /// The names that stand for different leaves in the two versions.
@@ -43,6 +46,7 @@ pub(super) struct RelationSearch<'a> {
     leaves: Leaves,
     merges: Merges,
     unshared: usize,
+    ranges: Vec<RangeClaim>,
 }
 
 impl<'a> RelationSearch<'a> {
@@ -58,6 +62,7 @@ impl<'a> RelationSearch<'a> {
             leaves: Leaves::default(),
             merges: Merges::default(),
             unshared: 0,
+            ranges: Vec::new(),
         }
     }
 
@@ -85,6 +90,11 @@ impl<'a> RelationSearch<'a> {
             if (is_contradicted || is_named_early) && failed != before {
                 continue;
             }
+            // Before the graph is narrowed: a branch whose edges return makes classes weaker.
+            if self.unfold() {
+                failed = 0;
+                continue;
+            }
             // Only when no assumption changed: an edge found dead under a wrong assumption may be
             // live in the next round.
             if narrowings < MAX_NARROWINGS {
@@ -101,8 +111,8 @@ impl<'a> RelationSearch<'a> {
             if self.unshare(&paths) {
                 continue;
             }
-            let RelationSearch { versions, terms, unshared, .. } = self;
-            return SettledRelation { versions, paths, terms, rounds, unshared };
+            let RelationSearch { versions, terms, unshared, ranges, .. } = self;
+            return SettledRelation { versions, paths, terms, rounds, unshared, ranges };
         }
     }
 
@@ -227,12 +237,30 @@ impl<'a> RelationSearch<'a> {
             // With fewer edges more dominates, and assumptions that dead edges spoiled may hold.
             // They are spoiled in the other version too, through shared leaves, so both start over
             // (`assumptions_spoiled_by_dead_edges_are_tried_again`).
-            for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
-                assumed.forgive(version.f());
-            }
-            self.merges.forgive();
+            self.forgive();
         }
         is_narrower
+    }
+
+    fn forgive(&mut self) {
+        for (version, assumed) in self.versions.iter().zip(&mut self.assumed) {
+            assumed.forgive(version.f());
+        }
+        self.merges.forgive();
+    }
+
+    /// Returns the edges of folded branches that neither ranges nor classes decide. Keeps the
+    /// claims about the others. Returns whether there were edges to return.
+    fn unfold(&mut self) -> bool {
+        let [before, _] = &mut self.versions;
+        let (doubted, claims) = before.justify_folded(&self.terms.table);
+        self.ranges = claims;
+        if doubted.is_empty() {
+            return false;
+        }
+        before.code.unfold(&doubted);
+        self.forgive();
+        true
     }
 
     /// Makes two leaves of each shared leaf on which the versions disagree. Returns whether there

@@ -8,12 +8,12 @@ use fixedbitset::FixedBitSet;
 use ir::decided::Decided;
 use ir::dom::DomTree;
 use ir::place::Place;
-use ir::{Block, Edge, Function, Inst, Value};
+use ir::{Block, Edge, Function, Inst, Opcode, Value};
 use number::{CopyAssumptions, Dense, FlowGraph, Home, LiveEdges, LiveTargets, ValueClasses};
 use smallvec::SmallVec;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use transition::certificate::{NO_TERM, TermId, VersionTerms};
+use transition::certificate::{NO_TERM, RangeClaim, TermId, VersionTerms};
 use transition::{Correspondence, Side};
 
 /// The code of a version, which stays while the version is numbered.
@@ -27,6 +27,9 @@ pub(super) struct VersionCode<'a> {
     pub(super) side: Side,
     /// The number of edges of `graph`.
     edges: usize,
+    /// By block: the only target of a branch that the log folded and that no constant decides. Each
+    /// has to follow from the ranges of integers in the end (`ranges`).
+    pub(super) folded: BTreeMap<Block, u32>,
 }
 
 impl<'a> VersionCode<'a> {
@@ -34,10 +37,20 @@ impl<'a> VersionCode<'a> {
         let (f, other) = (common.versions[side], common.versions[side.other()]);
         // Numbering finds the edges that constants exclude too. But it starts over then, and half
         // of its rounds are spent on edges that no run takes.
-        let live = decided_edges(f, &common.decided[side], other);
+        let folded = folded_branches(common, side);
+        let live = decided_edges(f, &common.decided[side], other, &folded);
         let graph = FlowGraph::narrowed(f, &live);
         let edges = live.count(f, &graph.cfg);
-        VersionCode { graph, other, common, side, edges }
+        VersionCode { graph, other, common, side, edges, folded }
+    }
+
+    /// Returns all edges of branches whose folding nothing justifies.
+    pub(super) fn unfold(&mut self, blocks: &[Block]) {
+        blocks.iter().for_each(|block| _ = self.folded.remove(block));
+        let f = self.graph.f;
+        let live = decided_edges(f, &self.common.decided[self.side], self.other, &self.folded);
+        self.graph = FlowGraph::narrowed(f, &live);
+        self.edges = live.count(f, &self.graph.cfg);
     }
 
     /// Whether a parameter is always the same constant.
@@ -206,11 +219,12 @@ impl RoundFindings {
     }
 
     /// The claims of a certificate about the version.
-    pub(super) fn claims(&self) -> VersionTerms {
+    pub(super) fn claims(&self, ranges: Vec<RangeClaim>) -> VersionTerms {
         VersionTerms {
             values: self.values.terms.iter().collect(),
             memory: self.at_start.iter().collect(),
             writes: self.writes.iter().collect(),
+            ranges,
         }
     }
 }
@@ -306,7 +320,12 @@ impl<'a> NumberedVersion<'a> {
 }
 
 /// The edges that neither constants nor assumptions of both versions exclude.
-fn decided_edges(f: &Function, decided: &Decided, other: &Function) -> LiveEdges {
+fn decided_edges(
+    f: &Function,
+    decided: &Decided,
+    other: &Function,
+    folded: &BTreeMap<Block, u32>,
+) -> LiveEdges {
     let mut live = LiveEdges::default();
     live.clear(f);
     for &block in decided.cfg().rpo() {
@@ -315,11 +334,26 @@ fn decided_edges(f: &Function, decided: &Decided, other: &Function) -> LiveEdges
             .filter(|index| decided.may_take(Edge { inst, index: *index }));
         let targets = match (taken.next(), taken.next()) {
             (Some(only), None) => LiveTargets::One(only),
+            _ if folded.contains_key(&block) => LiveTargets::One(folded[&block]),
             _ => LiveTargets::decided(f, block, assumed_by_both(f, other, inst)),
         };
         live.take(block, targets);
     }
     live
+}
+
+/// By block: the target of each branch of the version before that the log folded and that constants
+/// do not decide. The log leaves one target, unless both targets are one block.
+fn folded_branches(common: &Correspondence<'_>, side: Side) -> BTreeMap<Block, u32> {
+    let (f, decided) = (common.versions[side], &common.decided[side]);
+    let folded =
+        common.folded.iter().filter(|(inst, _)| side == Side::Before && f.has_inst(**inst));
+    let open = folded.filter_map(|(inst, targets)| match targets[..] {
+        [only] if f.inst(*inst).opcode == Opcode::BrIf => Some((*inst, only)),
+        _ => None,
+    });
+    let open = open.filter(|(inst, only)| decided.may_take(Edge { inst: *inst, index: 1 - only }));
+    open.map(|(inst, only)| (f.inst_block(inst), only)).collect()
 }
 
 /// The bits of the condition of a branch if it is the result of an assumption that both versions

@@ -183,6 +183,10 @@ impl<'a> NumberingRound<'a> for VersionWalk<'_, 'a> {
     fn give_up(&mut self, block: Block) {
         self.assumed.give_up(&self.version.code, block);
     }
+
+    fn assumed_target(&self, block: Block) -> Option<u32> {
+        self.version.code.folded.get(&block).copied()
+    }
 }
 
 impl<'a> VersionWalk<'_, 'a> {

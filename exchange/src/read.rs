@@ -391,6 +391,10 @@ impl<'t> MappingReader<'t> {
                 terms.writes.push((words.entity::<ir::Inst>()?, words.number()?));
                 words.end()?;
             }
+            while let Some(mut words) = self.take(&format!("range {side}")) {
+                terms.ranges.push(words.range()?);
+                words.end()?;
+            }
         }
         while let Some(mut words) = self.take("anchor") {
             certificate.anchors.push(words.entity()?);

@@ -2,11 +2,12 @@
 
 use super::read::ReadError;
 use cranelift_entity::EntityRef;
+use ir::ranges::Interval;
 use ir::rules::RULES;
 use ir::{Func, Global, Imm, Memory, Opcode, Table, Type};
 use std::collections::BTreeMap;
 use std::fmt;
-use transition::certificate::{By, NO_TERM, TermId};
+use transition::certificate::{By, NO_TERM, RangeBy, RangeClaim, TermId};
 use transition::mapping::Operand;
 
 pub(super) type Read<T> = Result<T, ReadError>;
@@ -160,6 +161,21 @@ impl<'t> ExportWords<'t> {
             }
             _ => Err(self.error(format_args!("`{word}` does not justify a class"))),
         }
+    }
+
+    /// The fields of a claim about integers.
+    pub(super) fn range(&mut self) -> Read<RangeClaim> {
+        let (block, term) = (self.entity()?, self.number()?);
+        let within = Interval { low: self.number()?, high: self.number()? };
+        let word = self.next()?;
+        let by = match word.split_once(':') {
+            None if word == "edges" => RangeBy::Edges,
+            None if word == "operation" => RangeBy::Operation,
+            Some(("above", block)) => RangeBy::Above(self.parse_entity(block)?),
+            Some(("compared", block)) => RangeBy::Compared(self.parse_entity(block)?),
+            _ => return Err(self.error(format_args!("`{word}` does not justify a range"))),
+        };
+        Ok(RangeClaim { block, term, within, by })
     }
 
     pub(super) fn immediate(&mut self) -> Read<Imm> {

@@ -2,12 +2,13 @@
 
 use super::{DIRECTIONS, MAGIC, SIDES};
 use ir::module::PAGE_BYTES;
+use ir::ranges::Interval;
 use ir::rules::RULES;
 use ir::{Func, Function, Imm, Memory, Module, Point, Value};
 use std::fmt::{Display, Write};
 use std::ops::Range;
 use transition::certificate::{
-    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind,
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, RangeBy, RangeClaim, Term, TermId, TermKind,
 };
 use transition::mapping::{Entry, Mapping, Operand, Replay, Step};
 
@@ -176,6 +177,16 @@ impl MappingWriter<'_> {
             }
             for (inst, term) in &terms.writes {
                 self.line(format_args!("write {side} {} {term}", inst.as_u32()));
+            }
+            for RangeClaim { block, term, within, by } in &terms.ranges {
+                let by = match by {
+                    RangeBy::Above(block) => format!("above:{}", block.as_u32()),
+                    RangeBy::Edges => "edges".to_owned(),
+                    RangeBy::Operation => "operation".to_owned(),
+                    RangeBy::Compared(block) => format!("compared:{}", block.as_u32()),
+                };
+                let (block, Interval { low, high }) = (block.as_u32(), within);
+                self.line(format_args!("range {side} {block} {term} {low} {high} {by}"));
             }
         }
         for anchor in &certificate.anchors {

@@ -33,6 +33,7 @@ mod mutate;
 pub mod needed;
 pub mod opcode;
 pub mod place;
+pub mod ranges;
 pub mod reference;
 pub mod rules;
 mod sparse;

@@ -10,6 +10,7 @@
 //!   [`ir::rules`] give it ([`apply`] matches a rule, [`match_declared`] one of the embedder).
 //! - [`Homes`] finds the deepest block on which a class depends.
 //! - [`FlowGraph`] orders the blocks, and finds the regions that edges lead back into.
+//! - [`RangeAnalysis`] bounds integers, for the pass `ranges` and for certificates.
 //! - [`NumberingRound`] walks over the blocks with assumptions about copies, each region in turns,
 //!   and [`CopyAssumptions`] weakens assumptions that an edge contradicts.
 
@@ -22,6 +23,7 @@ mod homes;
 mod live;
 mod matcher;
 mod operands;
+mod ranges;
 mod rewind;
 mod round;
 mod table;
@@ -36,6 +38,7 @@ pub use flow::FlowGraph;
 pub use homes::{Home, Homes};
 pub use live::{LiveEdges, LiveTargets};
 pub use matcher::{AppliedRule, Operands, RightSide, RuleIndex, apply};
+pub use ranges::{RangeAnalysis, RangeClasses, RangeFact, RangeOperation};
 pub use rewind::HomesMark;
 pub use round::{MAX_AGAIN, MAX_TURNS, NumberingRound, ValueClasses};
 pub use table::{ClassArgs, ClassOperation, ClassSum, ClassTable, OperationRef, TermForm, TermKey};

@@ -233,6 +233,10 @@ pub trait NumberingRound<'f> {
     fn revise(&mut self, block: Block, mark: &Self::Mark) -> bool;
     /// Gives up all assumptions about the start of a block.
     fn give_up(&mut self, block: Block);
+    /// The only target that a block's branch takes for a reason other than its class.
+    fn assumed_target(&self, _block: Block) -> Option<u32> {
+        None
+    }
 
     /// The class of a value.
     fn class(&self, value: Value) -> TermIndex {
@@ -347,6 +351,9 @@ pub trait NumberingRound<'f> {
 
     /// The targets that the terminator of a block may take, by the class of its condition.
     fn decide(&self, block: Block) -> LiveTargets {
+        if let Some(only) = self.assumed_target(block) {
+            return LiveTargets::One(only);
+        }
         let f = self.graph().f;
         let condition = f.inst(f.terminator(block)).args.first();
         let bits = condition.and_then(|v| self.table().constant(self.class(*v)));

@@ -144,6 +144,7 @@ impl<'v> VersionPair<'v> {
             paired: self.paired.writes().clone(),
             joined_params: control.joined_params().clone(),
             joined_blocks: control.joined_blocks().clone(),
+            folded: control.folded().clone(),
             replaced: self.replaced_params(),
             has_lone_writes: self.has_lone_writes(),
         }

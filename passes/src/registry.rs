@@ -3,7 +3,7 @@
 //! Any order and any subset of passes is legal: no pass relies on another for correctness.
 
 use crate::{
-    Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Sccp, Simplify, Sink,
+    Adce, CfgClean, Cse, Dse, Gvn, Hoist, Licm, LoadElim, LoopCanon, Ranges, Sccp, Simplify, Sink,
 };
 use ir::edit::Pass;
 use std::fmt;
@@ -25,6 +25,7 @@ pub const PASSES: &[StaticPass] = &[
     &LoadElim,
     &LoopCanon::FULL,
     &LoopCanon::PREHEADERS,
+    &Ranges,
     &Sccp,
     &Simplify,
     &Sink,
@@ -38,6 +39,9 @@ pub const PASSES: &[StaticPass] = &[
 /// are in one block. Each cleanup comes after the pass that creates work for it. `dse` follows
 /// `load_elim`, which removes the reads that keep stores alive, and precedes `licm`.
 ///
+/// `ranges` belongs behind the last numbering, which makes one value of equal operands of tests, and
+/// in front of the passes that remove the tests and the code behind them. `O1R` is `O1` with it.
+///
 /// `O2` has the same order with `gvn` in place of `cse`. `hoist` precedes `licm`, so that an
 /// operation that all arms inside a loop compute can leave the loop. `sink` is last: before `licm`
 /// it would move an invariant operation into an arm of the loop instead of out of the loop.
@@ -47,6 +51,10 @@ const PIPELINES: &[(&str, &str)] = &[
     (
         "O2",
         "sccp,cfg_clean,simplify,gvn,load_elim,simplify,dse,hoist,preheaders,licm,gvn,adce,sink,cfg_clean",
+    ),
+    (
+        "O1R",
+        "sccp,cfg_clean,simplify,cse,load_elim,simplify,dse,preheaders,licm,cse,ranges,adce,cfg_clean",
     ),
     ("canonical", "sccp,cfg_clean,simplify,cse,loop_canon,licm,cse,adce"),
 ];

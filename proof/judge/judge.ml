@@ -288,6 +288,8 @@ let sides (pair : R.pair) =
 
 (* Judges the mappings of a pair. *)
 let judge_pair (pair : R.pair) =
+  (* The kernel takes edges to be dead for constants alone. *)
+  if pair.ranges > 0 then raise (Outside "ranges");
   let (tbl, lang, anch, agree, nids, before, after) = sides pair in
   let text_before = Shape.text before and text_after = Shape.text after in
   List.map (fun (m : R.mapping) ->

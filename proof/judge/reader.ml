@@ -26,6 +26,7 @@ type pair = { fname : string; fnumber : int option; label : string; versions : s
               mutable terms : term list; mutable values : (int * int * int) list;
               mutable memories : (int * int * int) list; mutable writes : (int * int * int) list;
               mutable anchors : int list;
+              mutable ranges : int;             (* the claims about integers *)
               mutable mappings : mapping list }
 
 (* The code of a function in a copy: its function, its version, and the instance and call that it
@@ -90,7 +91,7 @@ let open_pair st label one other =
   st.cur <- Some { fname = st.fname; fnumber = st.number; label;
                    versions = [| find_side st one; find_side st other |];
                    terms = []; values = []; memories = []; writes = []; anchors = [];
-                   mappings = [] }
+                   ranges = 0; mappings = [] }
 (* The terms of a function without inlined code follow its two versions at once. *)
 let open_plain st =
   if st.cur = None then
@@ -124,6 +125,10 @@ let record_claim st words =
   | ["value"; s; v; t] -> p.values <- (side_no st s, int st v, int st t) :: p.values
   | ["memory"; s; b; t] -> p.memories <- (side_no st s, int st b, int st t) :: p.memories
   | ["write"; s; i; t] -> p.writes <- (side_no st s, int st i, int st t) :: p.writes
+  | ["range"; s; b; t; low; high; _] ->
+    let _ = side_no st s, int st b, int st t in
+    if int_of_string_opt low = None || int_of_string_opt high = None then bad st "a bad bound";
+    p.ranges <- p.ranges + 1
   | ["anchor"; i] -> p.anchors <- int st i :: p.anchors
   | _ -> bad st "malformed record"
 
@@ -194,7 +199,7 @@ let record st line = match String.split_on_char ' ' line with
     let s = { blocks = [] } in Hashtbl.replace st.sides name s; st.reading <- Some s
   | ("block" | "inst") :: _ as w -> record_version st w
   | ["pair"; one; other] -> open_pair st (one ^ "-" ^ other) one other
-  | ("term" | "value" | "memory" | "write" | "anchor") :: _ as w -> record_claim st w
+  | ("term" | "value" | "memory" | "write" | "range" | "anchor") :: _ as w -> record_claim st w
   | "mapping" :: ("into" | "out") :: _ as w -> record_copy st w
   | ["mapping"; d; _] ->
     open_plain st;

@@ -116,6 +116,7 @@ const FOUNDATION: &[&str] = &[
     "ir/src/opcode.rs",
     "ir/src/opcode/types.rs",
     "ir/src/place.rs",
+    "ir/src/ranges.rs",
     "ir/src/rules/",
     "ir/src/trap.rs",
     "ir/src/types.rs",

@@ -27,6 +27,8 @@ use ir::entity::{Block, Inst, Value};
 use ir::eval::accepts;
 use ir::inst::Imm;
 use ir::opcode::{Effects, Opcode, Shape};
+use ir::ranges::Interval;
+pub use ir::ranges::RangeBy;
 use ir::types::Type;
 use smallvec::SmallVec;
 
@@ -167,6 +169,23 @@ pub struct VersionTerms {
     /// writing anchor that is not listed, the memory is a leaf of its own
     /// ([`TermKind::MemoryAfter`]).
     pub writes: Vec<(Inst, TermId)>,
+    /// Claims about the contents of integers, from which it follows that no run takes an edge. A
+    /// claim by [`RangeBy::Operation`] rests on earlier claims about its block.
+    pub ranges: Vec<RangeClaim>,
+}
+
+/// The claim that a class of integers has contents in an interval whenever control is before the
+/// terminator of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RangeClaim {
+    /// The block.
+    pub block: Block,
+    /// A term of the class.
+    pub term: TermId,
+    /// The contents, as signed integers of the type of the term.
+    pub within: Interval,
+    /// The reason.
+    pub by: RangeBy,
 }
 
 /// A certificate for two versions of a function. See the module documentation.

@@ -3,7 +3,7 @@
 
 use fixedbitset::FixedBitSet;
 use ir::decided::Decided;
-use ir::{Block, Function, Value};
+use ir::{Block, Function, Inst, Value};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +33,9 @@ pub struct Correspondence<'v> {
     /// For each parameter that only the version after has: the parameters that only the version
     /// before has and that the log replaced by it.
     pub replaced: BTreeMap<Value, SmallVec<[Value; 2]>>,
+    /// The branches of the version before that the log made jumps, each with the indices of the
+    /// targets that the jump may stand for.
+    pub folded: BTreeMap<Inst, SmallVec<[u32; 1]>>,
     /// Whether a version has a write that is missing or elsewhere in the other version.
     pub has_lone_writes: bool,
 }

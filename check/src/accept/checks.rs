@@ -70,6 +70,9 @@ checks! {
     LeafBinder "leaf-binder";
     /// A parameter that is a copy receives its class on every live edge.
     CopyEdges "copy-edges";
+    /// An integer is in the interval claimed at the end of a block, by the branches on the way or
+    /// by other claims.
+    Range "range";
     /// An anchor is the same instruction in both versions.
     AnchorSame "anchor-same";
     /// From every anchor, both versions run to the same next anchor.

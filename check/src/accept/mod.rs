@@ -25,6 +25,7 @@ mod objects;
 mod passage;
 pub(crate) mod paths;
 pub(crate) mod product;
+mod ranges;
 mod rest;
 mod seal;
 mod stay;

@@ -11,6 +11,7 @@
 use super::checks::{Check, Finding, Options, Place};
 use super::declared::{DeclaredBound, DeclaredReason};
 use ir::eval::{accepts, fold};
+use ir::ranges::Interval;
 use ir::rules::declared::{DeclaredRule, ModuleRules};
 use ir::rules::{self, Bound, Operand, RULES};
 use ir::{Imm, Inst, Opcode, Type};
@@ -122,6 +123,13 @@ impl<'c> TermTable<'c> {
     /// The bits that may be set in a class; all bits if nothing is known.
     fn mask(&self, class: TermId) -> u64 {
         self.masks.get(class as usize).copied().unwrap_or(u64::MAX)
+    }
+
+    /// The integers that a class can be, for all contents of the leaves; `None` if it has others.
+    pub(super) fn interval(&self, class: TermId) -> Option<Interval> {
+        let ty = self.ty(class).filter(|ty| ty.is_int())?;
+        let of_mask = || Interval::of_mask(ty, self.mask(class));
+        Some(self.constant(class).map_or_else(of_mask, |bits| Interval::of_bits(ty, bits)))
     }
 
     /// Proves [`Check::TermClass`]: a term without a reason starts its class; any other names an

@@ -26,6 +26,7 @@ use super::accesses::Accesses;
 use super::assume;
 use super::checks::{Check, Finding, Place};
 use super::graph::BlockGraph;
+use super::ranges::ClaimedRanges;
 use super::terms::TermTable;
 use fixedbitset::FixedBitSet;
 use ir::{Block, Edge, Effects, Function, Inst, InstData, Opcode, Value};
@@ -72,6 +73,8 @@ pub(crate) struct ProvedVersion<'a, 'c> {
     /// The writes that are no anchors.
     pub(crate) lone_writes: Vec<Inst>,
     pub(super) accesses: Accesses,
+    /// Claims about integers at the ends of blocks.
+    pub(super) ranges: ClaimedRanges,
 }
 
 impl<'a, 'c> ProvedVersion<'a, 'c> {
@@ -101,10 +104,12 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
             before: vec![NO_TERM; f.inst_bound()],
             lone_writes: Vec::new(),
             accesses: Accesses::new(f, least),
+            ranges: ClaimedRanges::default(),
         };
         // The order matters: each step reads the results of the steps before it. Live edges come
         // first, and they rest on *claimed* terms that the last steps check (`find_live_edges`).
         version.read(claimed)?;
+        version.read_ranges(&claimed.ranges)?;
         version.find_live_edges();
         version.bind_leaves()?;
         version.find_support();
@@ -115,6 +120,7 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         // The function entry has no predecessors; `bind_leaves` has checked its parameters.
         let entered = version.live().blocks().iter().skip(1);
         entered.copied().try_for_each(|block| version.check_block_entry(block))?;
+        version.check_ranges()?;
         // Last, because these reads name the memory at the ends of blocks, which `check_results`
         // finds.
         let mut brought = BTreeMap::new();
@@ -161,11 +167,24 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
         self.support.get(class as usize).copied().unwrap_or(Support::Unbound)
     }
 
-    /// Whether a run may take an edge: the class of the condition is no constant, or it is one that
-    /// chooses this edge.
+    /// Whether a run may take an edge: the class of the condition is no constant and no range
+    /// decides the branch, or this edge is chosen.
     pub(crate) fn may_take(&self, edge: Edge) -> bool {
-        let known = self.f.inst(edge.inst).args.first().and_then(|v| self.constant(*v));
+        let condition = self.f.inst(edge.inst).args.first();
+        let known = condition.and_then(|v| self.constant(*v).or_else(|| self.ranged(edge, *v)));
         known.and_then(|bits| self.target_for(edge.inst, bits)).is_none_or(|taken| taken == edge)
+    }
+
+    /// The bits of the condition of a branch as far as its range decides the edge to take.
+    fn ranged(&self, edge: Edge, condition: Value) -> Option<u64> {
+        if self.ranges.is_empty() || self.f.inst(edge.inst).opcode != Opcode::BrIf {
+            return None;
+        }
+        let within = self.ranges.claimed(self.f.inst_block(edge.inst), self.class(condition))?;
+        match (within.has(0), within.value()) {
+            (false, _) => Some(1),
+            (true, value) => value.map(|_| 0),
+        }
     }
 
     /// The edge that a branch or switch takes when its condition holds these bits; `None` for other
@@ -227,9 +246,10 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// Finds the edges that constant conditions exclude.
     ///
     /// The conditions are *claimed* to be constants; nothing is checked yet. The claims are checked
-    /// later for live code alone, which is enough. Suppose that a run takes an excluded edge, and
-    /// take the first time. Until then the run was in live code, where all claims are checked, so
-    /// the condition did have the constant, and the run took another edge.
+    /// later for live code alone, which is enough; so are claims about ranges (`ranges`). Suppose
+    /// that a run takes an excluded edge, and take the first time. Until then the run was in live
+    /// code, where all claims are checked, so the condition did have the constant, and the run took
+    /// another edge.
     fn find_live_edges(&mut self) {
         let mut ends = self.full.blocks().iter().map(|b| self.f.terminator(*b));
         if ends.any(|end| self.live_targets(end).count() < self.f.inst(end).targets.len()) {
@@ -513,6 +533,11 @@ impl<'a, 'c> ProvedVersion<'a, 'c> {
     /// Whether a block binds this leaf.
     pub(crate) fn is_leaf_of(&self, class: TermId, block: Block) -> bool {
         self.binders.get(class as usize).copied().flatten() == Some(block)
+    }
+
+    /// Whether a block binds the deepest leaf of a class.
+    pub(super) fn is_bound_in(&self, class: TermId, block: Block) -> bool {
+        self.support(class) == Support::Below(block)
     }
 
     /// Whether all leaves of a class are available in a block, with the contents that this version

@@ -195,7 +195,7 @@ fn reads_merged_on_many_edges_cost_the_edges_once() {
     (0..N).for_each(|_| add(read(2), Some(Type::I32), 3, merged.clone()));
     let values = vec![(f.block_params(f.entry())[0], 1)];
     let side =
-        VersionTerms { values, memory: f.blocks().zip([0, 2]).collect(), writes: Vec::new() };
+        VersionTerms { values, memory: f.blocks().zip([0, 2]).collect(), ..Default::default() };
     let anchors = f.all_insts().collect();
     let certificate = Certificate {
         versions: [VersionKey::of(f); 2],

@@ -145,8 +145,12 @@ fn rejects(program: &Program, pair: &Judged) -> Vec<Part> {
     let Some((certificate, facts)) = &pair.certificate else {
         // The certifier panicked. An empty certificate still shows whether the versions are wrong,
         // since the checker looks at them first.
-        let nothing =
-            || VersionTerms { values: Vec::new(), memory: Vec::new(), writes: Vec::new() };
+        let nothing = || VersionTerms {
+            values: Vec::new(),
+            memory: Vec::new(),
+            writes: Vec::new(),
+            ranges: Vec::new(),
+        };
         let empty = Certificate {
             versions: [VersionKey::of(versions.before), VersionKey::of(versions.after)],
             terms: Vec::new(),

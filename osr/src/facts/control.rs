@@ -28,6 +28,11 @@ impl ControlFlow {
         self.folded.get(&branch).map(SmallVec::as_slice)
     }
 
+    /// The branches that the log folded, each with what [`ControlFlow::taken_targets`] says of it.
+    pub(crate) fn folded(&self) -> &BTreeMap<Inst, SmallVec<[u32; 1]>> {
+        &self.folded
+    }
+
     /// Whether the log removed a block as unreachable. No run of the version before reaches it
     /// either.
     ///

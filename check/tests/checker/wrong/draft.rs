@@ -10,7 +10,8 @@ use ir::text::parse_module;
 use ir::{Block, Effects, Function, Imm, Inst, Module, Opcode, Point, Type, Value, ValueDef};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::certificate::{
-    By, Certificate, EntryFacts, MappingFacts, NO_TERM, Term, TermId, TermKind, VersionTerms,
+    By, Certificate, EntryFacts, MappingFacts, NO_TERM, RangeClaim, Term, TermId, TermKind,
+    VersionTerms,
 };
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
 use transition::{Pair, Side, VersionKey};
@@ -40,6 +41,8 @@ pub(crate) struct Draft {
     leaves: BTreeMap<String, TermId>,
     pub(crate) anchors: Vec<Inst>,
     entries: Pair<Vec<(Point, Entry, EntryFacts)>>,
+    /// Claims about integers of each version.
+    pub(crate) ranges: Pair<Vec<RangeClaim>>,
     pub(crate) options: Options,
 }
 
@@ -74,6 +77,7 @@ impl Draft {
         let module = modules.before;
         let (named, memory, entries) = Default::default();
         let (terms, leaves, options, writes, anchors) = Default::default();
+        let ranges = Pair::default();
         let mut draft = Draft {
             module,
             versions,
@@ -84,6 +88,7 @@ impl Draft {
             leaves,
             anchors,
             entries,
+            ranges,
             options,
         };
         draft.anchors = draft.effects();
@@ -129,7 +134,7 @@ impl Draft {
             .unwrap_or_else(|| panic!("there is no %{name}"))
     }
 
-    fn block(&self, side: Side, name: &str) -> Block {
+    pub(crate) fn block(&self, side: Side, name: &str) -> Block {
         let f = &self.versions[side];
         f.blocks()
             .find(|b| f.block_name(*b) == Some(name))
@@ -445,6 +450,7 @@ impl Draft {
             values: self.named[side].iter().map(|(v, t)| (*v, *t)).collect(),
             memory: self.memory[side].iter().map(|(b, t)| (*b, *t)).collect(),
             writes: writes[side].iter().map(|(i, t)| (*i, *t)).collect(),
+            ranges: self.ranges[side].clone(),
         });
         let versions = Side::BOTH.map(|side| VersionKey::of(&self.versions[side]));
         let certificate = Certificate { versions, terms: self.terms, sides, anchors: self.anchors };

@@ -5,6 +5,7 @@ pub(crate) mod declared;
 mod draft;
 mod effects;
 pub(crate) mod memory;
+mod ranges;
 pub(crate) mod unproved;
 
 pub(crate) use draft::{Draft, Wrong, step};
@@ -36,6 +37,7 @@ pub(crate) fn all() -> Vec<Wrong> {
     all.extend(values());
     all.extend(parameters());
     all.extend(anchors());
+    all.extend(ranges::all());
     all.extend(unproved::all());
     all.extend(memory::rules());
     all.extend(memory::merges());

@@ -256,6 +256,11 @@ fn headers(states: &FrameStates) -> BTreeMap<Pc, Point> {
     headers.map(|(at, state)| (state.pc & !lower::HEADER, at)).collect()
 }
 
+/// The passes of optimized code: the default ones, and ranges, which decide tests of overflow.
+fn optimizing() -> Pipeline {
+    osier::passes::parse("O1R").expect("named pipelines are known")
+}
+
 /// The places at which runs enter a base with these states, at loop headers, and leave for good.
 fn places(states: &FrameStates) -> StatePlaces {
     let leaves = |(_, state): &(Point, &FrameState)| !is_header(state);
@@ -335,7 +340,7 @@ impl Machine {
                                 native.counts.objects += removed as u32;
                                 Ok(made)
                             }
-                            Err(_) => compile(native, back, &Pipeline::default()),
+                            Err(_) => compile(native, back, &optimizing()),
                         }
                     }
                     None => compile(native, back, &plain),
@@ -443,7 +448,7 @@ impl Native {
         let mut module = Module::clone(&self.module);
         module.define(func, Function::clone(&base));
         let none = InlinePolicy { size: 0, single_size: 0, hot_size: 0, ..InlinePolicy::default() };
-        let plan = InlinePlan::new(Pipeline::of(Vec::new()), none, Pipeline::default())
+        let plan = InlinePlan::new(Pipeline::of(Vec::new()), none, optimizing())
             .removing_objects()
             .with_retry(Retry::BRIEF)
             .with_states(BTreeMap::from([(func, Arc::clone(&states))]))

@@ -2,10 +2,10 @@
 
 use super::lower::{DEPTH, Lower};
 use super::registers::{Known, Rep, State, has};
-use crate::bytecode::{Pc, Reg};
+use crate::bytecode::{Op, Pc, Reg};
 use crate::heap::OPERANDS;
 use crate::profile::kind;
-use osier::ir::{Opcode, Type};
+use osier::ir::{Opcode, Target, Type, Value};
 
 /// Depths from here on tell the base to continue at a loop header, see [`Lower::entrances`].
 const ENTRANCES: i32 = i32::MIN;
@@ -67,6 +67,11 @@ impl Lower<'_> {
             let (here, next) = self.e.fork(is_this);
             self.e.place(here);
             self.contents(&state);
+            if let Some(less) = self.is_below_end(pc) {
+                let inside = self.e.b.reserve_block();
+                self.e.b.br_if(less, Target::new(inside, &[]), Target::new(next, &[]));
+                self.e.place(inside);
+            }
             self.edge(pc);
             other = next;
         }
@@ -74,6 +79,23 @@ impl Lower<'_> {
         self.e.b.jump(usual, &[]);
         self.e.place(usual);
         (self.state, self.is_open) = (arguments, true);
+    }
+
+    /// Whether the counter of a `for` loop is below its end, at the header of the loop, if both are
+    /// int32. In the interpreter it always is: the test before the loop and `ForNext` see to that,
+    /// and nothing else writes the two registers.
+    fn is_below_end(&mut self, header: Pc) -> Option<Value> {
+        let ends = |op: &Op| match *op {
+            Op::ForNext(counter, end, to) if to == header => Some([counter, end]),
+            _ => None,
+        };
+        let registers = self.proto.code.iter().find_map(ends)?;
+        let is_int = registers.iter().all(|register| self.rep(*register) == Rep::Int);
+        let [counter, end] = registers.map(|register| self.ints[usize::from(register)]);
+        is_int.then(|| {
+            let operands = [self.e.b.use_var(counter), self.e.b.use_var(end)];
+            self.e.op(Opcode::Slt, Type::I32, &operands)
+        })
     }
 
     /// Sets all registers of a state to words in memory.
