@@ -448,10 +448,11 @@ mod tests {
     #[test]
     fn operations_of_one_operand_and_of_three() {
         for a in intervals() {
-            let tested = of_operation(Opcode::Eqz, BITS, &[a]).unwrap();
+            let tested = of_operation(Opcode::Eqz, BITS, &[a]).expect("of one operand");
             assert!(members(a).all(|x| tested.has((x == 0).into())));
             for by in 0..4 {
-                let shifted = of_operation(Opcode::Sshr, 4, &[a, Interval::exactly(by)]).unwrap();
+                let shifted = of_operation(Opcode::Sshr, 4, &[a, Interval::exactly(by)])
+                    .expect("by a constant");
                 assert!(members(a).all(|x| shifted.has(x >> by)));
             }
             for b in intervals() {
