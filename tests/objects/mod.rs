@@ -1,6 +1,9 @@
 //! Objects that optimized code does not make, and the exits that make them
 //! ([`InlinePlan::removing_objects`]).
 
+mod programs;
+mod random;
+
 use interp::{
     Allocator, Host, HostError, Limits, Machine, Memories, Options, Outcome, PauseAlways, Program,
     Run, TraceLevel,
@@ -157,8 +160,8 @@ impl Walk {
     fn run(&self, made: Option<&Inlined>, args: [u64; 2]) -> (End, usize, usize) {
         let options = Options { trace: TraceLevel::Full, poison: true, track_memory: false };
         let program = Program::new(&self.module);
-        let mut machine = Machine::with_options(&program, Limits::default(), options)
-            .expect("instantiated");
+        let mut machine =
+            Machine::with_options(&program, Limits::default(), options).expect("instantiated");
         let at_exits = Arc::new(AtExits::default());
         machine.make_objects_by(Arc::clone(&at_exits) as Arc<dyn Allocator>);
         let base = machine.current(self.main).expect("a base");
