@@ -59,8 +59,8 @@ pub use accept::unproved::UnprovedAnchor;
 pub use accept::{
     Checked, CheckedComposition, CheckedEntry, ContinuationFault, CopiedFrames, Copies, CopyError,
     FrameLanding, FrameRefusal, KnownCall, KnownCallFault, LandedVersion, LivePoints, Relation,
-    RestFault, RestOf, Unproved, WithoutPoints, compose, continuation, copy, copy_without_objects, enter_continuation,
-    enter_copy, known_call, leave_continuation, leave_copy, passage, places_in_target, stay,
-    stay_armed,
+    RestFault, RestOf, Unproved, WithoutPoints, compose, continuation, copy, copy_without_objects,
+    enter_continuation, enter_copy, known_call, leave_continuation, leave_copy, passage,
+    places_in_target, stay, stay_armed,
 };
 pub use judge::{Accepted, accept, accept_armed, relate};

@@ -489,7 +489,8 @@ impl Opcode {
     /// Whether the operation may move objects: a call whose function may reach a collector.
     #[inline]
     pub const fn may_move_objects(self) -> bool {
-        let is_declared = matches!(self, Opcode::CallPure | Opcode::CallReads | Opcode::CallOutside);
+        let is_declared =
+            matches!(self, Opcode::CallPure | Opcode::CallReads | Opcode::CallOutside);
         self.is_call() && !is_declared
     }
 

@@ -267,7 +267,7 @@ impl ObjectWriter {
         self.show(scope);
     }
 
-    /// Leaves if the upper bits of a word are not those of its call.
+    /// Leaves if the upper bits of a word differ from the tag.
     fn exit_by_tag(&mut self, scope: &mut ObjectScope) {
         if scope.objects.is_empty() {
             return;

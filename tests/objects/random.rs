@@ -163,8 +163,8 @@ impl RandomCase {
         named
     }
 
-    /// Runs a version. Where `fires` says so and there is an entry, it is fired. A base that is
-    /// about to leave ends the run.
+    /// Runs a version, and fires the entry of a point if `fires` says so. With states, a base that
+    /// is about to leave ends the run.
     fn run(
         &self,
         made: Option<&Inlined>,

@@ -131,6 +131,8 @@ pub(crate) fn without_unread_objects<'a>(
     };
     let fills = |replay: &Replay| replay.args.first().copied().and_then(made);
     let mut read: Vec<u32> = assigns.filter_map(|assign| made(assign.from)).collect();
-    read.extend(replays.iter().flat_map(|replay| replay.args.iter().skip(1).copied().map(made)).flatten());
+    read.extend(
+        replays.iter().flat_map(|replay| replay.args.iter().skip(1).copied().map(made)).flatten(),
+    );
     replays.retain(|replay| fills(replay).is_none_or(|object| read.contains(&object)));
 }

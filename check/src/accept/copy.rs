@@ -125,9 +125,8 @@ impl Copies {
     ) -> Vec<MadeObject> {
         let made = |state: &ObjectState| {
             let ObjectSite { func, args } = self.sites.get(&state.site)?.clone();
-            let field = |(offset, value): (&u64, &Value)| {
-                Some((*offset, *self.fields.get(value)?, *value))
-            };
+            let field =
+                |(offset, value): (&u64, &Value)| Some((*offset, *self.fields.get(value)?, *value));
             let fields = state.fields.iter().map(field).collect::<Option<_>>()?;
             let name = |((id, value), form): (&(InstanceId, Value), &ObjectForm)| {
                 frame(*id).map(|frame| (frame, *value, *form))
@@ -250,8 +249,7 @@ pub fn copy_without_objects<'f>(
     }
     names.sort_unstable();
     let version = VersionKey::of(version);
-    let made =
-        Copies { version, claim, origins, places, names, families, objects, sites, fields };
+    let made = Copies { version, claim, origins, places, names, families, objects, sites, fields };
     Ok(Checked::accepted(made))
 }
 
@@ -385,8 +383,7 @@ impl CopyWalk<'_> {
     ) -> Result<Inst, CopyError> {
         let body = self.bodies[id];
         while self.claim.objects.removed.contains(&(id, at)) {
-            let removed =
-                Removed { module: self.module, copy: self.version, body, id, inst: at };
+            let removed = Removed { module: self.module, copy: self.version, body, id, inst: at };
             let done = objects.execute(&removed, |value| self.name(id, value));
             // A form has no name: otherwise an instruction of the copy could stand for one that
             // reads the object.

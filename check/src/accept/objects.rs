@@ -26,9 +26,7 @@
 //! bytes, by the third axiom and the rule about operands. The calls themselves change nothing that
 //! the program observes.
 
-use ir::{
-    Function, Imm, Inst, InstData, Memory, Module, Opcode, Target, Type, Value, ValueDef,
-};
+use ir::{Function, Imm, Inst, InstData, Memory, Module, Opcode, Target, Type, Value, ValueDef};
 use std::collections::BTreeMap;
 use transition::copy::{InstanceId, ObjectForm, ObjectState};
 
@@ -129,8 +127,7 @@ impl Objects {
         let Imm::Address(memory, offset) = inst.imm else { return None };
         let size = self.argument(at, object, 0)?;
         let is_inside = offset.checked_add(u64::from(ty.bytes()))? <= size;
-        let is_right =
-            form == ObjectForm::Address && memory == Memory::from_u32(0) && is_inside;
+        let is_right = form == ObjectForm::Address && memory == Memory::from_u32(0) && is_inside;
         is_right.then_some((object, offset))
     }
 
@@ -149,9 +146,8 @@ impl Objects {
             return None;
         }
         // A store over a part of another field would leave the rest of the field.
-        let ends = |(start, value): (&u64, &Value)| {
-            start + u64::from(at.copy.value_type(*value).bytes())
-        };
+        let ends =
+            |(start, value): (&u64, &Value)| start + u64::from(at.copy.value_type(*value).bytes());
         let fields = &mut self.0[object].fields;
         let is_apart =
             |(start, of): (&u64, &Value)| ends((start, of)) <= offset || offset + bytes <= *start;
@@ -201,7 +197,8 @@ impl Objects {
                 _ => None,
             }
         };
-        let is_about_word = |arg: &Value| matches!(self.of(at.id, *arg), Some((_, ObjectForm::Word)));
+        let is_about_word =
+            |arg: &Value| matches!(self.of(at.id, *arg), Some((_, ObjectForm::Word)));
         if inst.args.iter().filter(|arg| is_about_word(arg)).count() != 1 {
             return None;
         }
@@ -262,9 +259,10 @@ impl Objects {
                 };
                 here.fields.get(offset) == value
             };
-            let forms = wanted.forms.iter().all(|(value, form)| here.forms.get(value) == Some(form));
-            let keeps_all = wanted.is_lost
-                || !here.is_lost && wanted.fields.len() == here.fields.len();
+            let forms =
+                wanted.forms.iter().all(|(value, form)| here.forms.get(value) == Some(form));
+            let keeps_all =
+                wanted.is_lost || !here.is_lost && wanted.fields.len() == here.fields.len();
             forms && keeps_all && wanted.fields.iter().all(field)
         };
         claimed.iter().all(has)

@@ -72,7 +72,8 @@ impl Lighter {
         log: &ActionLog,
     ) -> Lighter {
         let of = claim.instances.iter().enumerate();
-        let values = of.flat_map(|(id, one)| one.values.iter().map(move |(of, name)| (id, of, name)));
+        let values =
+            of.flat_map(|(id, one)| one.values.iter().map(move |(of, name)| (id, of, name)));
         let values = values.map(|(id, of, name)| (*name, (id, *of))).collect();
         let places = osr::places_of_copy(copy, claim, originals);
         let (gone, replaced, added) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
@@ -93,7 +94,8 @@ impl Lighter {
     fn claim(&self, claim: &CopyClaim, plan: &ObjectPlan) -> (CopyClaim, ObjectsAt) {
         let mut claim = claim.clone();
         for instance in &mut claim.instances {
-            // A form has no name. Another value that is gone has the name of the value in its place.
+            // A form has no name. Another value that is gone has the name of the value in its
+            // place.
             instance.values.values_mut().for_each(|name| *name = self.known_as(*name));
             instance.values.retain(|_, name| !self.gone.contains(name));
         }

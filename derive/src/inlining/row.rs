@@ -70,7 +70,18 @@ impl InliningRow {
         let objects = ObjectsAt::new();
         let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
         let states = plan.states.clone();
-        Ok(InliningRow { func, tree, cleaned, copy, claim, objects, removed: 0, assumed, states, refused })
+        Ok(InliningRow {
+            func,
+            tree,
+            cleaned,
+            copy,
+            claim,
+            objects,
+            removed: 0,
+            assumed,
+            states,
+            refused,
+        })
     }
 
     /// Lets runs land in inlined code, and in front of inlined calls, only where all activations

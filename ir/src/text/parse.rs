@@ -1,8 +1,8 @@
 //! Parsing of lines into items.
 
 use super::declarations::{
-    read_data, read_effect, read_elem, read_export, read_global, read_import, read_later, read_memory,
-    read_table,
+    read_data, read_effect, read_elem, read_export, read_global, read_import, read_later,
+    read_memory, read_table,
 };
 use super::error::{Faults, SourceText, TextFault};
 use super::items::{

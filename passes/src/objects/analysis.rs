@@ -6,7 +6,7 @@ use ir::{Block, Function, Imm, Inst, InstData, Memory, Opcode, Type, Value, Valu
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The walk.
-pub(super) struct Analysis<'a> {
+pub(super) struct ObjectWalk<'a> {
     f: &'a Function,
     cfg: Cfg,
     places: &'a ObjectPlaces,
@@ -22,16 +22,16 @@ pub(super) struct Analysis<'a> {
     at_end: BTreeMap<Block, RemovedObjects>,
 }
 
-impl<'a> Analysis<'a> {
+impl<'a> ObjectWalk<'a> {
     pub(super) fn new(
         f: &'a Function,
         sites: &BTreeSet<Inst>,
         places: &'a ObjectPlaces,
-    ) -> Analysis<'a> {
+    ) -> ObjectWalk<'a> {
         let result = |site: &Inst| f.inst(*site).result().map(|result| (result, *site));
         let of = sites.iter().filter_map(result);
         let forms = of.map(|(value, site)| (value, (site, RemovedForm::Reference))).collect();
-        Analysis {
+        ObjectWalk {
             f,
             cfg: Cfg::new(f),
             places,
@@ -67,7 +67,9 @@ impl<'a> Analysis<'a> {
         for block in self.cfg.rpo() {
             for inst in self.f.block_insts(*block) {
                 let data = self.f.inst(inst);
-                let (Some(arg), Some(result)) = (data.args.first(), data.result()) else { continue };
+                let (Some(arg), Some(result)) = (data.args.first(), data.result()) else {
+                    continue;
+                };
                 let Some((site, form)) = self.forms.get(arg).copied() else { continue };
                 let derived = match (data.opcode, form) {
                     (Opcode::RefBits, RemovedForm::Reference) => RemovedForm::Word,
@@ -102,7 +104,8 @@ impl<'a> Analysis<'a> {
         match form {
             RemovedForm::Reference => data.opcode == Opcode::RefBits,
             RemovedForm::Word => {
-                (data.opcode == Opcode::Wrap && data.ty == Type::I32) || self.decides(data).is_some()
+                (data.opcode == Opcode::Wrap && data.ty == Type::I32)
+                    || self.decides(data).is_some()
             }
             RemovedForm::Address => {
                 matches!(data.opcode, Opcode::Load | Opcode::Store)
@@ -374,4 +377,3 @@ impl<'a> Analysis<'a> {
         data.result().is_some_and(is_known) || self.accessed(data).is_some()
     }
 }
-

@@ -14,6 +14,7 @@ fn optimized(body: &str) -> String {
     let func = module.defined().last().expect("a function").0;
     let f = module.body(func).expect("a function");
     let plan = ObjectPlan::new(&module, f, &ObjectPlaces::default());
-    let (made, _) = apply(f, &RemoveObjects { plan: &plan }, &mut Fuel::UNLIMITED.clone()).into_parts();
+    let (made, _) =
+        apply(f, &RemoveObjects { plan: &plan }, &mut Fuel::UNLIMITED.clone()).into_parts();
     FunctionText::new(&module, &made).to_string()
 }

@@ -134,7 +134,7 @@ pub(super) fn all() -> Vec<Forgery> {
     [calls_and_forms(), accesses(), decisions(), edges(), merges()].into_iter().flatten().collect()
 }
 
-/// Calls removed that make no object, and code that has a form of one.
+/// Removed calls of other functions, and code that reads forms.
 fn calls_and_forms() -> Vec<Forgery> {
     let name = "ObjectFormNamed";
     vec![

@@ -48,9 +48,7 @@ impl Host for CountingHost {
         let state = match effect {
             DeclaredEffect::Pure => 0,
             DeclaredEffect::Reads => state_of(memories),
-            DeclaredEffect::Outside | DeclaredEffect::Allocates | DeclaredEffect::Any => {
-                self.calls
-            }
+            DeclaredEffect::Outside | DeclaredEffect::Allocates | DeclaredEffect::Any => self.calls,
         };
         // A factor, so that no function with a declared effect is the identity.
         let factor = if effect == DeclaredEffect::Any { 1 } else { 31 };
