@@ -18,9 +18,9 @@ use std::fmt;
 
 /// The effects of an imported function at most. A smaller effect comes later in the order.
 ///
-/// Axioms of every effect except [`DeclaredEffect::Any`] and [`DeclaredEffect::Allocates`]: a call changes no byte of a memory and no
-/// size, global, table or segment of the module. It moves no reference: no collector runs. It
-/// calls no function of the module.
+/// Axioms of every effect except [`DeclaredEffect::Any`] and [`DeclaredEffect::Allocates`]: a call
+/// changes no byte of a memory and no size, global, table or segment of the module. It moves no
+/// reference: no collector runs. It calls no function of the module.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum DeclaredEffect {
     /// Anything.
@@ -80,7 +80,8 @@ impl DeclaredEffect {
         self < DeclaredEffect::Reads && !self.is_allocator()
     }
 
-    /// Whether calls change no memory and move no reference: every effect but `any` and `allocates`.
+    /// Whether calls change no memory and move no reference: every effect but `any` and
+    /// `allocates`.
     pub fn is_bounded(self) -> bool {
         self >= DeclaredEffect::Outside
     }

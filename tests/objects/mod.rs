@@ -1,6 +1,9 @@
 //! Objects that optimized code does not make, and the exits that make them
 //! ([`InlinePlan::removing_objects`]).
 
+mod programs;
+mod random;
+
 use interp::{
     Allocator, Host, HostError, Limits, Machine, Memories, Options, Outcome, PauseAlways, Program,
     Run, TraceLevel,

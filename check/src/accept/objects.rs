@@ -139,7 +139,8 @@ impl Objects {
     ) -> Option<()> {
         let [_, stored] = inst.args[..] else { return None };
         let (object, offset) = self.accessed(at, inst, inst.ty)?;
-        let value = name(stored).filter(|_| !self.has(at.id, stored))?;
+        // A form has no name.
+        let value = name(stored)?;
         let bytes = u64::from(inst.ty.bytes());
         if at.copy.value_type(value) != inst.ty {
             return None;
@@ -209,8 +210,11 @@ impl Objects {
         let mut results = halves.map(word);
         let first = results.next()??;
         let is_decided = results.all(|other| other == Some(first));
-        let claimed = at.copy.constant(name(result)?);
-        (is_decided && claimed == Some(first)).then_some(())
+        let constant = name(result)?;
+        // A frame gets the constant as the contents of the result.
+        let has_type = at.copy.value_type(constant) == at.body.value_type(result);
+        let is_right = is_decided && at.copy.constant(constant) == Some(first);
+        (is_right && has_type).then_some(())
     }
 
     /// The word of an object with this lower half.

@@ -94,7 +94,8 @@ impl Lighter {
     fn claim(&self, claim: &CopyClaim, plan: &ObjectPlan) -> (CopyClaim, ObjectsAt) {
         let mut claim = claim.clone();
         for instance in &mut claim.instances {
-            // A form has no name. Another value that is gone has the name of the value in its place.
+            // A form has no name. Another value that is gone has the name of the value in its
+            // place.
             instance.values.values_mut().for_each(|name| *name = self.known_as(*name));
             instance.values.retain(|_, name| !self.gone.contains(name));
         }

@@ -6,7 +6,7 @@ use ir::{Block, Function, Imm, Inst, InstData, Memory, Opcode, Type, Value, Valu
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The walk.
-pub(super) struct Analysis<'a> {
+pub(super) struct ObjectWalk<'a> {
     f: &'a Function,
     cfg: Cfg,
     places: &'a ObjectPlaces,
@@ -22,16 +22,16 @@ pub(super) struct Analysis<'a> {
     at_end: BTreeMap<Block, RemovedObjects>,
 }
 
-impl<'a> Analysis<'a> {
+impl<'a> ObjectWalk<'a> {
     pub(super) fn new(
         f: &'a Function,
         sites: &BTreeSet<Inst>,
         places: &'a ObjectPlaces,
-    ) -> Analysis<'a> {
+    ) -> ObjectWalk<'a> {
         let result = |site: &Inst| f.inst(*site).result().map(|result| (result, *site));
         let of = sites.iter().filter_map(result);
         let forms = of.map(|(value, site)| (value, (site, RemovedForm::Reference))).collect();
-        Analysis {
+        ObjectWalk {
             f,
             cfg: Cfg::new(f),
             places,

@@ -30,7 +30,7 @@
 
 mod analysis;
 
-use analysis::Analysis;
+use analysis::ObjectWalk;
 use ir::edit::{Editor, Pass};
 use ir::{Block, Function, Imm, Inst, InstSpec, Module, Opcode, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,7 +96,7 @@ impl ObjectPlan {
             if sites.is_empty() {
                 return ObjectPlan::default();
             }
-            match Analysis::new(f, &sites, places).run() {
+            match ObjectWalk::new(f, &sites, places).run() {
                 Ok(plan) => return plan,
                 // An object less may be one that another is stored in.
                 Err(needed) => sites.retain(|site| !needed.contains(site)),

@@ -1,3 +1,5 @@
+//! Which objects go.
+
 use super::{ObjectPlaces, ObjectPlan, RemoveObjects};
 use ir::edit::{Fuel, apply};
 use ir::text::parse_module;

@@ -12,6 +12,7 @@ pub(crate) mod hand;
 mod known;
 mod landings;
 pub(crate) mod neighbors;
+mod objects;
 mod records;
 
 /// A forgery.
@@ -28,6 +29,6 @@ pub(crate) struct Forgery {
 /// All forgeries.
 pub(crate) fn all() -> Vec<Forgery> {
     let of_steps = [continuations::all(), landings::all(), known::all(), records::all()];
-    let of_copies = [copies::all(), frames::all()];
+    let of_copies = [copies::all(), frames::all(), objects::all()];
     of_copies.into_iter().chain(of_steps).flatten().chain(neighbors::all()).collect()
 }
