@@ -95,14 +95,16 @@ impl DeclaredEffect {
     ///
     /// Axioms about a call with constant arguments:
     ///
-    /// 1. It returns, or it ends the run because space is short. It may move objects, as a
+    /// 1. It returns the reference. If space is short, it may end the run or return another word
+    ///    instead; code without the call runs as if there was space. The call may move objects, as a
     ///    collector does. Otherwise it changes nothing that the program observes.
     /// 2. The upper half of the reference's word is that of `WORD`. The lower half is the address
     ///    of `BYTES` bytes, which no access traps at while the reference is in use.
     /// 3. No access reads or writes the bytes but those whose address comes from the reference. The
     ///    contents are unspecified until then.
     /// 4. The behaviour of the program does not depend on where an object lies, or on objects to
-    ///    which nothing refers. No float depends on where an object lies.
+    ///    which nothing refers. No float depends on where an object lies, and no constant of the
+    ///    program is the word of an object that moves.
     pub fn is_allocator(self) -> bool {
         self == DeclaredEffect::Allocates
     }

@@ -12,8 +12,8 @@ use std::fmt;
 pub type StaticPass = &'static (dyn Pass + Send + Sync);
 
 /// Every pass that a list can name, in the order of names. [`crate::Speculate`] needs a list of
-/// assumptions, [`crate::Refine`] runs in the log that adds them, and [`crate::ResolveCalls`] and
-/// [`crate::Inline`] need the module.
+/// assumptions, [`crate::Refine`] runs in the log that adds them, and [`crate::ResolveCalls`],
+/// [`crate::Inline`] and [`crate::RemoveObjects`] need the module.
 pub const PASSES: &[StaticPass] = &[
     &Adce,
     &CfgClean,

@@ -1,4 +1,4 @@
-//! Objects that optimized code does not make, and the exits that make them
+//! Optimized code without objects, and the exits that make these objects
 //! ([`InlinePlan::removing_objects`]).
 
 mod programs;

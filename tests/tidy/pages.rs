@@ -182,7 +182,7 @@ fn oir_files_lie_where_they_are_run() {
     // Sessions name the files in `cli/tests/cli/`, their inputs. Manuals show the files in
     // `docs/examples/`: `manuals_show_real_output` runs the command on them. Tests of the suite
     // read the files beside them.
-    let beside = ["tests/blame/", "tests/certified/"];
+    let beside = ["tests/blame/", "tests/certified/", "tests/objects/"];
     let run = ["tests/oir/", "cli/tests/cli/", "docs/examples/"].into_iter().chain(beside);
     let run: Vec<&str> = run.collect();
     let astray =

@@ -116,8 +116,7 @@ impl Copies {
         self.objects.get(&inst).map_or(&[], |objects| objects)
     }
 
-    /// The objects to make before an instruction of the copy for frames of these instances: those
-    /// of which no byte is lost. `frame` gives the index of an instance's frame.
+    /// The objects without lost bytes before an instruction of the copy, to make for frames. `frame` gives the index of an instance's frame.
     pub(super) fn to_make(
         &self,
         inst: Inst,
@@ -161,8 +160,7 @@ pub enum CopyError {
     Params(Block),
     /// An instruction differs from the original.
     Differs(Inst),
-    /// The claim about objects at the start of a block, or where an edge to it begins, is none that
-    /// the code before allows.
+    /// The code before a block does not lead to the objects claimed at its start.
     Objects(Block),
     /// An original is removed that is about no object, or about one that other code needs.
     Removed(Inst),

@@ -118,8 +118,8 @@ pub struct Inlined {
 /// Why a function has no version with inlined code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotInlined {
-    /// The function has no call, or only calls that the policy rejects. With a plan that removes
-    /// objects, it has no object that can go, either.
+    /// The function has no call, or only calls that the policy rejects. If the plan removes
+    /// objects, each object of the function is needed.
     NoCall,
     /// The checker does not accept the version as a copy. A bug of ours.
     NoCopy(check::CopyError),
@@ -149,9 +149,7 @@ pub enum NotInlined {
 impl fmt::Display for NotInlined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotInlined::NoCall => {
-                f.write_str("the policy inlines no call of the function and removes no object")
-            }
+            NotInlined::NoCall => f.write_str("the policy inlines no call of the function"),
             NotInlined::NoCopy(error) => write!(f, "the version is no copy: {error}"),
             NotInlined::States { func, error } => write!(f, "{func}: {error}"),
             NotInlined::Places { func, error } => write!(f, "{func}: {error}"),

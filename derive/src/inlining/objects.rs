@@ -11,7 +11,7 @@ use passes::{ObjectPlaces, ObjectPlan, RemoveObjects};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::{CopyClaim, InstanceId, ObjectForm, ObjectState};
 
-/// By instruction of a copy: the objects that its originals have there, and the copy has not.
+/// By instruction of a copy: the objects of its originals that the copy lacks.
 pub(super) type ObjectsAt = BTreeMap<Inst, Vec<ObjectState>>;
 
 impl InliningRow {

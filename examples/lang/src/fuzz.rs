@@ -368,7 +368,8 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
          passes, {exits} exits, {objects} objects left out and \
-         {objects_made} made by exits, {entered} loops entered, {made} rows made by {with_rows} programs, \
+         {objects_made} made by exits, {entered} loops entered, {made} rows made by {with_rows} \
+         programs, \
          {into_rows} entered, {left} left by {with_left}, {unassuming} rows that assume nothing, \
          {linked} exits to rows, {collections} collections",
         refused.len(),

@@ -2,8 +2,7 @@
 //!
 //! A loop over the instructions of the innermost activation. Registers of all activations are in
 //! one stack, so a call moves a window: its arguments are where the callee expects its parameters.
-//! A window has 256 registers, which a register number of 8 bits cannot exceed, so that accesses
-//! need no test.
+//! A window has 256 registers, as many as a number of 8 bits, so that accesses need no test.
 
 use crate::bytecode::{Arith, Capture, Compare, Constant, Op, Pc, Program, Proto, Reg};
 use crate::compile::{self, MOST_ARGUMENTS};
@@ -66,7 +65,6 @@ pub struct Machine {
     /// Whether every allocation collects.
     is_stressed: bool,
     collections: u32,
-    /// The bytes allocated until the last collection.
     pub(crate) allocated: u64,
 }
 
@@ -147,9 +145,9 @@ impl Machine {
         let profile = profile::empty(&program);
         let empty = (NO_SHAPE, Place::Inside(0));
         let caches = program.protos.iter().map(|proto| vec![empty; proto.sites.len()]).collect();
-        let (constants, stack, frames) = Default::default();
-        let (text, runtime, native) = (text.to_owned(), Arc::new(runtime), None);
-        let (is_stressed, collections) = (false, 0);
+        let (constants, stack, frames, collections, allocated) = Default::default();
+        let (text, runtime) = (text.to_owned(), Arc::new(runtime));
+        let (native, is_stressed) = (None, false);
         Ok(Machine {
             text,
             program,
@@ -162,7 +160,7 @@ impl Machine {
             native,
             is_stressed,
             collections,
-            allocated: 0,
+            allocated,
         })
     }
 

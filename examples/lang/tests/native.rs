@@ -481,7 +481,7 @@ fn random_programs_print_the_same() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The last call adds a double, which the code has not seen: the run leaves with both vectors alive.
+/// The last call adds a double, which the code has not seen: the run leaves with both vectors.
 #[test]
 fn an_exit_makes_the_object_that_code_has_left_out() {
     let text = "func shift(v, by) { return {x: v.x + by, y: v.y}; }

@@ -24,7 +24,7 @@
 //! | MOD-BODY-1 | a function that is not imported has a body, or awaits one |
 //! | MOD-BODY-2 | an imported function has no body |
 //! | MOD-BODY-3 | a body belongs to a declared function |
-//! | MOD-EFFECT-1 | an imported function alone has a declared effect; one that is `pure` or `reads` returns one number, and a `pure` one takes no `ref` |
+//! | MOD-EFFECT-1 | an imported function alone has a declared effect, except `allocates`; one that is `pure` or `reads` returns one number, a `pure` one takes no `ref`, and one that `allocates` is (i32, i64, ...) -> (ref) |
 //! | MOD-GLOBAL-1 | the initial bits of a global fit its type; a reference to a function is to a declared one |
 //! | MOD-INIT-1 | an expression for a global, the place of a segment or an entry reads immutable globals of its type that are declared before, and leaves one result |
 //! | MOD-MEM-1 | a memory has at most 65536 pages, at the start at most its maximum |

@@ -63,7 +63,7 @@ fn names_are_defined_once_and_used_defined() {
 #[test]
 fn effects_are_known() {
     for (effect, wanted) in [
-        ("effect(odd)", "expected `any`, `outside`, `reads` or `pure`"),
+        ("effect(odd)", "expected `any`, `allocates`, `outside`, `reads` or `pure`"),
         ("effect pure", "expected `(`"),
         ("effect(pure", "expected `)`"),
     ] {

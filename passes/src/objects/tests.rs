@@ -58,7 +58,8 @@ fn the_upper_half_of_the_word_decides_tests() {
     assert_eq!([stay(&test(48)), stay(&test(32)), stay(&test(31))], [0, 0, 1]);
     let compare = |bits: &str| {
         format!(
-            "  %k = const.i64 {bits}\n  %is = ult.i64 %word, %k\n  %w = uextend.i64 %is\n  return %w\n"
+            "  %k = const.i64 {bits}\n  %is = ult.i64 %word, %k\n  %w = uextend.i64 %is\n  \
+             return %w\n"
         )
     };
     // Below all words, above all words, and among them.
@@ -74,7 +75,8 @@ fn an_object_that_other_code_needs_stays() {
         "  return %word\n",
         // Beyond its bytes, of another width, and never written.
         "  store.i64 @heap[%at + 20], %a\n  return %a\n",
-        "  store.i64 @heap[%at], %a\n  %b = load.i32 @heap[%at]\n  %c2 = uextend.i64 %b\n  return %c2\n",
+        "  store.i64 @heap[%at], %a\n  %b = load.i32 @heap[%at]\n  %w = uextend.i64 %b\n  \
+         return %w\n",
         "  %b = load.i64 @heap[%at]\n  return %b\n",
         // A store over a part of another field.
         "  store.i64 @heap[%at], %a\n  store.i32 @heap[%at + 4], %c\n  return %a\n",

@@ -399,7 +399,7 @@ impl Native {
             return Err(text(missing));
         }
         let (up, down) = (made.proved.before.mapping, made.proved.after.mapping);
-        self.install_ways(back, func, (base, states), &made.derived.function, [up, down])
+        self.install_ways(back, func, [up, down], base, states, &made.derived.function)
     }
 
     /// Compiles a version and installs it, with the ways up from the base and down to it.
@@ -407,9 +407,10 @@ impl Native {
         &self,
         back: &mut Callback<'_>,
         func: Func,
-        (base, states): (Arc<Function>, Arc<FrameStates>),
-        optimized: &Function,
         [forward, down]: [Checked<Mapping>; 2],
+        base: Arc<Function>,
+        states: Arc<FrameStates>,
+        optimized: &Function,
     ) -> Made {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let of_exit = |at: Point| PointSpec::of_entry(&down, at, Condition::Always);
@@ -461,7 +462,7 @@ impl Native {
         }
         let optimized = made.tree.function(made.optimized);
         let ways = [made.up.clone(), made.down.clone()];
-        let compiled = self.install_ways(back, func, (base, states), optimized, ways)?;
+        let compiled = self.install_ways(back, func, ways, base, states, optimized)?;
         Ok((compiled, made.removed_objects))
     }
 

@@ -67,7 +67,7 @@ pub(super) struct Input<'a> {
     pub(super) is_complete: bool,
     /// What the code of calls is.
     pub(super) callees: CallUse,
-    /// Whether a call of [`Imports::new`] makes each object. Otherwise the code does so in place.
+    /// Whether a call of [`Imports::new`] makes each object.
     pub(super) calls_new: bool,
 }
 

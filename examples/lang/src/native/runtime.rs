@@ -25,8 +25,8 @@ pub(super) struct Imports {
     pub(super) collect: Func,
     /// `(helper, a, b, c)`: a function of the IR that does both, if need be.
     pub(super) runtime: Func,
-    /// `(bytes, word, shape, slots)`: a function of the IR that makes an object. Osier knows that it
-    /// does ([`DeclaredEffect::Allocates`]), and leaves it out where nothing needs the object.
+    /// `(bytes, word, shape, slots)`: a function of the IR that makes an object. It is declared so
+    /// ([`DeclaredEffect::Allocates`]), and Osier leaves it out where nothing needs the object.
     pub(super) new: Func,
     /// `(closure, depth, count)`, with operands in memory. Calls the interpreter.
     pub(super) call: Func,
