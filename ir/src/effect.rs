@@ -96,8 +96,8 @@ impl DeclaredEffect {
     /// Axioms about a call with constant arguments:
     ///
     /// 1. It returns the reference. If space is short, it may end the run or return another word
-    ///    instead; code without the call runs as if there was space. The call may move objects, as a
-    ///    collector does. Otherwise it changes nothing that the program observes.
+    ///    instead; code without the call runs as if there was space. The call may move objects, as
+    ///    a collector does. Otherwise it changes nothing that the program observes.
     /// 2. The upper half of the reference's word is that of `WORD`. The lower half is the address
     ///    of `BYTES` bytes, which no access traps at while the reference is in use.
     /// 3. No access reads or writes the bytes but those whose address comes from the reference. The

@@ -39,8 +39,9 @@ pub const PASSES: &[StaticPass] = &[
 /// are in one block. Each cleanup comes after the pass that creates work for it. `dse` follows
 /// `load_elim`, which removes the reads that keep stores alive, and precedes `licm`.
 ///
-/// `ranges` belongs behind the last numbering, which makes one value of equal operands of tests, and
-/// in front of the passes that remove the tests and the code behind them. `O1R` is `O1` with it.
+/// `ranges` belongs behind the last numbering, which makes one value of equal operands of tests,
+/// and in front of the passes that remove the tests and the code behind them. `O1R` is `O1` with
+/// `ranges`.
 ///
 /// `O2` has the same order with `gvn` in place of `cse`. `hoist` precedes `licm`, so that an
 /// operation that all arms inside a loop compute can leave the loop. `sink` is last: before `licm`

@@ -145,7 +145,7 @@ impl Allocator for AtExits {
     }
 }
 
-/// Where a run has ended: what it has shown, how, and the contents of the object `%from` if it
+/// The end of a run: the numbers shown, the outcome, and the contents of the object `%from` if it
 /// leaves.
 #[derive(PartialEq, Debug)]
 struct End {

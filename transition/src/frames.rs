@@ -128,8 +128,8 @@ impl<'e> FrameComposer<'e> {
         Ok(FrameComposer { first, code, given: assigns, frames })
     }
 
-    /// Makes objects that the frames have where the first entry lands, and the copy lacks. An object
-    /// is left out if the first entry does not provide all its fields.
+    /// Makes objects that the frames have where the first entry lands, and the copy lacks. An
+    /// object is left out if the first entry does not provide all its fields.
     pub fn make(&mut self, objects: &[MadeObject]) {
         for (frame, assign) in self.code.make_objects(objects, &self.given) {
             self.frames[frame].assigns.push(assign);

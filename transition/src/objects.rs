@@ -107,8 +107,8 @@ impl ComposedCode {
     }
 }
 
-/// Removes the replays into objects that no assignment and no other replay reads. The steps for these
-/// objects go with all other unread steps.
+/// Removes the replays into objects that no assignment and no other replay reads. The steps for
+/// these objects go with all other unread steps.
 pub(crate) fn without_unread_objects<'a>(
     steps: &[Step],
     replays: &mut Vec<Replay>,

@@ -116,7 +116,8 @@ impl Copies {
         self.objects.get(&inst).map_or(&[], |objects| objects)
     }
 
-    /// The objects without lost bytes before an instruction of the copy, to make for frames. `frame` gives the index of an instance's frame.
+    /// The objects without lost bytes before an instruction of the copy, to make for frames.
+    /// `frame` gives the index of an instance's frame.
     pub(super) fn to_make(
         &self,
         inst: Inst,

@@ -21,8 +21,8 @@
 //! Where the copy lacks objects of its originals ([`super::objects`]), the entry makes them from
 //! the fields that it provides. By the claim of copies, the object that a run of the originals has
 //! differs from the one made in nothing but the place where it lies, on which nothing depends
-//! ([`ir::DeclaredEffect::is_allocator`], axiom 4). All frames share it, and an object that no
-//! frame reads is not made.
+//! ([`ir::DeclaredEffect::is_allocator`], axiom 4). All frames share the object.
+//! An object that no frame reads is not made.
 //!
 //! In the end each frame has all values that are live+ at the frame's place. A waiting frame has
 //! the values that are live+ behind its call, less the results of the call. An entry at the frame's

@@ -20,12 +20,12 @@
 //! - Along an edge, the objects of the block that it leads to are among those before, with no form
 //!   and no field that they lacked.
 //!
-//! *Why a run of the copy needs no object.* The induction is that of [`super::copy`]. At each place,
-//! the originals have the claimed objects, and the bytes written have the contents of the fields. The
+//! *Why a run of the copy needs no object.* The induction is that of [`super::copy`]. At each
+//! place, the originals have the claimed objects, and their written bytes are the fields. The
 //! rest of the originals' state is the copy's: no instruction that the copy has reads or writes the
 //! bytes, by the third axiom and the rule about operands. The calls themselves change nothing that
-//! the program observes. A removed call may move objects in a run of the originals. It need not: the
-//! copy behaves as the run in which it moves none.
+//! the program observes. A removed call may move objects in some runs of the originals. The copy
+//! behaves as a run of the originals in which such calls move none.
 
 use ir::{Function, Imm, Inst, InstData, Memory, Module, Opcode, Target, Type, Value, ValueDef};
 use std::collections::BTreeMap;
@@ -205,8 +205,8 @@ impl Objects {
         }
         // Each of these operations is monotone in the lower half of the word, or equal but for one
         // word, if the other operand is a constant. So equal results for the least and the greatest
-        // lower half, and for the constant's, are the results for all. A shift by the word is neither;
-        // equal results for the shifts by 0 and by 63 are those of 0.
+        // lower half, and for the constant's, are the results for all. A shift by the word is
+        // neither: equal results for the shifts by 0 and by 63 are results about 0.
         let constants = inst.args.iter().filter_map(|arg| at.body.constant(*arg));
         let halves = [0, u64::from(u32::MAX)].into_iter().chain(constants.map(|c| c & 0xffff_ffff));
         let mut results = halves.map(word);

@@ -146,10 +146,9 @@ impl Machine {
         let empty = (NO_SHAPE, Place::Inside(0));
         let caches = program.protos.iter().map(|proto| vec![empty; proto.sites.len()]).collect();
         let (constants, stack, frames, collections, allocated) = Default::default();
-        let (text, runtime) = (text.to_owned(), Arc::new(runtime));
-        let (native, is_stressed) = (None, false);
+        let (runtime, native, is_stressed) = (Arc::new(runtime), None, false);
         Ok(Machine {
-            text,
+            text: text.to_owned(),
             program,
             constants,
             caches,

@@ -36,9 +36,7 @@ pub(super) const MOST_INLINED: usize = 128;
 pub(super) const HEADER: u32 = 1 << 31;
 /// The representations of frame states: a word, an int32, a double.
 pub(super) const WORD: u32 = 0;
-/// An int32.
 pub(super) const INT: u32 = 1;
-/// A double.
 pub(super) const DOUBLE: u32 = 2;
 /// A word with this tag: the sum of this number and the low 16 bits of the tag.
 pub(super) const TAGGED: u32 = 3;
