@@ -19,7 +19,7 @@ use ir::{FrameStates, Func, Function, Imm, Inst, Point, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transition::VersionKey;
-use transition::copy::{CopyClaim, CopyInstance, InstanceId, ObjectClaim, ObjectState};
+use transition::copy::{CopyClaim, CopyInstance, InstanceId, ObjectClaim, ObjectsAt};
 use transition::mapping::Mapping;
 
 /// The claim about the version that a log leads to from another version of a function. `None` if
@@ -90,7 +90,7 @@ pub struct CopyLink<'c> {
     /// The claim.
     pub claim: &'c CopyClaim,
     /// By instruction of the copy: the objects that the originals have there, and the copy has not.
-    pub objects: &'c BTreeMap<Inst, Vec<ObjectState>>,
+    pub objects: &'c ObjectsAt,
     /// By instance but the first: the original of inlined code.
     pub callees: &'c [&'c Function],
     /// By instance but the first: the frame states of that original, if it has some.
@@ -138,7 +138,7 @@ pub(crate) struct LinkedUses<'c> {
     /// The arrows that leave the copy for versions derived from it.
     pub(crate) ahead: Vec<usize>,
     pub(crate) claim: &'c CopyClaim,
-    pub(crate) objects: &'c BTreeMap<Inst, Vec<ObjectState>>,
+    pub(crate) objects: &'c ObjectsAt,
     /// By instance: the names of the values of its original.
     pub(crate) names: Vec<NameTable>,
     /// The values of the first instance by their names.
@@ -288,7 +288,7 @@ impl LinkedUses<'_> {
     /// The values of the copy that hold a value of an original before an instruction: its name, or
     /// the fields of the object that the value is a form of.
     fn held(&self, inst: Inst, id: InstanceId, value: Value) -> impl Iterator<Item = Value> {
-        let states = self.objects.get(&inst).into_iter().flatten();
+        let states = self.objects.get(&inst).into_iter().flat_map(|objects| objects.iter());
         let of = states.filter(move |state| state.forms.contains_key(&(id, value)));
         self.names[id][value].into_iter().chain(of.flat_map(|state| state.fields.values().copied()))
     }

@@ -2,7 +2,7 @@
 
 use super::common::{edited, function, inst, value};
 use ir::edit::Editor;
-use ir::{Func, Function, Global, Imm, InstSpec, Opcode, Point, Type, Value};
+use ir::{Func, Function, Global, Imm, Inst, InstSpec, Memory, Opcode, Point, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::frames::{Frame, FramePlace};
 use transition::mapping::{Assign, Entry, Mapping, Operand, Replay, Step};
@@ -95,6 +95,74 @@ impl Case {
         assert!(composed.mapping.is_empty(), "{composed:?}");
         assert_eq!(composed.refused.len(), 1);
         composed.refused[0].1
+    }
+}
+
+/// Steps and a replay that make an object with one field: its reference is the step `2`, its
+/// address the step `4`.
+fn object(field: Value) -> (Vec<Step>, Replay) {
+    let of = |opcode, ty, operand_ty, arg| {
+        let args = [Operand::Step(arg)].into_iter().collect();
+        Step { opcode, ty, operand_ty, bits: 0, args }
+    };
+    let args = [Operand::Step(0), Operand::Step(1)].into();
+    let steps = vec![
+        constant(24),
+        constant(7),
+        Step::object(Func::from_u32(9), 0, args),
+        of(Opcode::RefBits, Type::I64, Type::Ref, 2),
+        of(Opcode::Wrap, Type::I32, Type::I64, 3),
+    ];
+    let replay = Replay {
+        inst: Inst::from_u32(0),
+        opcode: Opcode::Store,
+        ty: Type::I32,
+        imm: Imm::Address(Memory::from_u32(0), 8),
+        args: [Operand::Step(4), Operand::Source(field)].into(),
+    };
+    (steps, replay)
+}
+
+#[test]
+fn objects_of_two_entries_are_two() {
+    let mut case = Case::new();
+    let [a, b, x, y] = case.values(["a", "b", "x", "y"]);
+    let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
+    let (steps, fill) = object(a);
+    let assigns = vec![assign(x, Operand::Step(4)), assign(b, Operand::Source(b))];
+    let mut first = entry(middle, steps, assigns, vec![a, b]);
+    first.replays.push(fill);
+    case.first.insert(at, first);
+    let (steps, fill) = object(b);
+    let assigns = vec![assign(x, Operand::Source(x)), assign(y, Operand::Step(4))];
+    let mut second = entry(end, steps, assigns, vec![b, x]);
+    second.replays.push(fill);
+    case.second.insert(middle, second);
+    let composed = compose(&case.first, &case.second).expect("a chain");
+    let entry = composed.mapping.entry(at).expect("the entries compose");
+    assert_eq!(entry.steps.iter().filter(|step| step.allocator().is_some()).count(), 2);
+    let filled: BTreeSet<Operand> = entry.replays.iter().map(|replay| replay.args[0]).collect();
+    let assigned: BTreeSet<Operand> = entry.assigns.iter().map(|assign| assign.from).collect();
+    assert_eq!((filled.len(), &filled), (2, &assigned), "{entry:?}");
+}
+
+#[test]
+fn objects_are_filled_whatever_reads_them() {
+    let mut case = Case::new();
+    let [a, x] = case.values(["a", "x"]);
+    let (at, middle, end) = (case.point("x"), case.point("y"), case.point("z"));
+    let (mut steps, fill) = object(a);
+    steps.push(step(Opcode::Add, Operand::Step(4), Operand::Step(1)));
+    for (from, made) in [(Operand::Step(5), 1), (Operand::Source(a), 0)] {
+        let mut first = entry(middle, steps.clone(), vec![assign(x, from)], vec![a]);
+        first.replays.push(fill.clone());
+        case.first.insert(at, first);
+        case.second
+            .insert(middle, entry(end, vec![], vec![assign(x, Operand::Source(x))], vec![x]));
+        let composed = compose(&case.first, &case.second).expect("a chain");
+        let entry = composed.mapping.entry(at).expect("the entries compose");
+        assert_eq!(entry.replays.len(), made, "{entry:?}");
+        assert_eq!(entry.steps.iter().filter(|step| step.allocator().is_some()).count(), made);
     }
 }
 

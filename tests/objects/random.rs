@@ -263,7 +263,7 @@ fn assert_floors(tally: &Tally, removed: usize, with_object: usize, with_two: us
     let is_enough = tally.removed >= removed
         && tally.left_with_object >= with_object
         && tally.left_with_two >= with_two
-        && 6 * tally.without_exit <= tally.programs;
+        && 40 * tally.without_exit <= tally.programs;
     assert!(is_enough, "{tally:?}");
 }
 

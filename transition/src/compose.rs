@@ -308,7 +308,13 @@ impl ComposedCode {
         for step in &entry.steps {
             let args =
                 step.args.iter().map(|arg| moved(*arg, &done, &given)).collect::<Option<_>>()?;
-            done.push(Operand::Step(self.step(Step { args, ..step.clone() })));
+            let step = match step.allocator() {
+                // Two entries make two objects, whatever their numbers
+                // (`objects_of_two_entries_are_two`).
+                Some(func) => Step::object(func, self.object_count(), args),
+                None => Step { args, ..step.clone() },
+            };
+            done.push(self.add_step(step));
         }
         for replay in &entry.replays {
             let args =
@@ -321,6 +327,11 @@ impl ComposedCode {
         let frame = |frame: &Frame| Some(Frame { assigns: all(&frame.assigns)?, ..*frame });
         let inner = entry.inner.iter().map(frame).collect::<Option<_>>()?;
         Some((all(&entry.assigns)?, inner))
+    }
+
+    /// The number of objects that the code makes so far.
+    pub(crate) fn object_count(&self) -> u32 {
+        self.steps.iter().filter(|step| step.allocator().is_some()).count() as u32
     }
 
     /// Appends a step, and returns its result.

@@ -12,6 +12,7 @@
 use crate::VersionKey;
 use ir::{Block, Func, Inst, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The sites of inlined code: by instruction of a version, the function and the instruction of its
 /// base that it stands for. Other instructions stand for themselves.
@@ -62,6 +63,10 @@ pub struct ObjectState {
     /// then.
     pub is_lost: bool,
 }
+
+/// Objects by instruction: those before it. Instructions without objects are absent. Neighbours
+/// share the objects that stay as they are.
+pub type ObjectsAt = BTreeMap<Inst, Arc<Vec<Arc<ObjectState>>>>;
 
 /// What a value of an original is of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

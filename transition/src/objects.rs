@@ -31,11 +31,21 @@ pub struct MadeObject {
     pub func: Func,
     /// The arguments of the call: types and bits.
     pub args: Vec<(Type, u64)>,
-    /// The fields: offset, type, and the value of the copy.
-    pub fields: Vec<(u64, Type, Value)>,
+    /// The fields: offset, type, and what was stored.
+    pub fields: Vec<(u64, Type, MadeField)>,
     /// The values of frames that are the object's reference, word or address, each with the index
     /// of its frame.
     pub names: Vec<(usize, Value, ObjectForm)>,
+}
+
+/// The contents of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MadeField {
+    /// Bits that each run has there. No entry needs to provide them
+    /// (`objects_of_inlined_code_are_made_at_exits`).
+    Constant(u64),
+    /// The contents of a value of the copy.
+    Value(Value),
 }
 
 /// The steps that compute the forms of an object.
@@ -58,16 +68,23 @@ impl ComposedCode {
             let at = given.binary_search_by_key(&value, |assign| assign.value).ok()?;
             Some(given[at].from)
         };
-        let has_fields =
-            |of: &&MadeObject| of.fields.iter().all(|(_, _, value)| operand(*value).is_some());
+        let is_known = |field: &MadeField| match field {
+            MadeField::Constant(_) => true,
+            MadeField::Value(value) => operand(*value).is_some(),
+        };
+        let has_fields = |of: &&MadeObject| of.fields.iter().all(|(_, _, field)| is_known(field));
         let objects: Vec<&MadeObject> = objects.iter().filter(has_fields).collect();
-        let references: Vec<Operand> =
-            objects.iter().zip(0..).map(|(of, number)| self.call(of, number)).collect();
+        let references: Vec<Operand> = objects.iter().map(|of| self.call(of)).collect();
         let mut assigns = Vec::new();
         for (of, reference) in objects.iter().zip(references) {
             let steps = self.forms(reference);
-            for (offset, ty, value) in &of.fields {
-                let value = operand(*value).expect("objects without are left out");
+            for (offset, ty, field) in &of.fields {
+                let value = match field {
+                    MadeField::Constant(bits) => self.constant(*ty, *bits),
+                    MadeField::Value(value) => {
+                        operand(*value).expect("objects without are left out")
+                    }
+                };
                 self.replay(Replay {
                     inst: of.site,
                     opcode: Opcode::Store,
@@ -88,13 +105,14 @@ impl ComposedCode {
         assigns
     }
 
-    fn call(&mut self, of: &MadeObject, number: u32) -> Operand {
-        let constant = |(ty, bits): &(Type, u64)| {
-            let (opcode, args) = (Opcode::Const, SmallVec::new());
-            self.add_step(Step { opcode, ty: *ty, operand_ty: *ty, bits: *bits, args })
-        };
-        let args = of.args.iter().map(constant).collect();
-        self.add_step(Step::object(of.func, number, args))
+    fn call(&mut self, of: &MadeObject) -> Operand {
+        let args = of.args.iter().map(|(ty, bits)| self.constant(*ty, *bits)).collect();
+        self.add_step(Step::object(of.func, self.object_count(), args))
+    }
+
+    fn constant(&mut self, ty: Type, bits: u64) -> Operand {
+        let (opcode, args) = (Opcode::Const, SmallVec::new());
+        self.add_step(Step { opcode, ty, operand_ty: ty, bits, args })
     }
 
     fn forms(&mut self, reference: Operand) -> ObjectSteps {
@@ -107,8 +125,8 @@ impl ComposedCode {
     }
 }
 
-/// Removes the replays into objects that no assignment and no other replay reads. The steps for
-/// these objects go with all other unread steps.
+/// Removes the replays into objects that nothing else reads. The steps for these objects go with
+/// all other unread steps. Cost: linear in the code, for each object that others hold.
 pub(crate) fn without_unread_objects<'a>(
     steps: &[Step],
     replays: &mut Vec<Replay>,
@@ -117,22 +135,49 @@ pub(crate) fn without_unread_objects<'a>(
     if !steps.iter().any(|step| step.allocator().is_some()) {
         return;
     }
-    let made = |operand: Operand| {
-        let mut at = operand;
-        while let Operand::Step(index) = at {
-            let step = steps.get(index as usize)?;
-            match step.opcode {
-                Opcode::Call => return Some(index),
-                Opcode::RefBits | Opcode::Wrap => at = *step.args.first()?,
-                _ => return None,
-            }
+    let fills: Vec<Option<usize>> =
+        replays.iter().map(|replay| filled(steps, *replay.args.first()?)).collect();
+    let mut read = vec![false; steps.len()];
+    assigns.for_each(|assign| mark(steps, assign.from, &mut read));
+    let mut open: Vec<usize> = (0..replays.len()).collect();
+    loop {
+        // A replay counts that fills no object, or one that is read. Its operands are read then.
+        let (counted, rest): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|at| fills[*at].is_none_or(|object| read[object]));
+        if counted.is_empty() {
+            break;
         }
-        None
-    };
-    let fills = |replay: &Replay| replay.args.first().copied().and_then(made);
-    let mut read: Vec<u32> = assigns.filter_map(|assign| made(assign.from)).collect();
-    read.extend(
-        replays.iter().flat_map(|replay| replay.args.iter().skip(1).copied().map(made)).flatten(),
-    );
-    replays.retain(|replay| fills(replay).is_none_or(|object| read.contains(&object)));
+        let args = counted.iter().flat_map(|at| &replays[*at].args);
+        args.for_each(|arg| mark(steps, *arg, &mut read));
+        open = rest;
+    }
+    let mut of = fills.iter();
+    replays.retain(|_| of.next().copied().flatten().is_none_or(|object| read[object]));
+}
+
+/// The step that makes the object whose address an operand is.
+fn filled(steps: &[Step], address: Operand) -> Option<usize> {
+    let mut at = address;
+    while let Operand::Step(index) = at {
+        let step = steps.get(index as usize)?;
+        match step.opcode {
+            Opcode::Call => return Some(index as usize),
+            Opcode::RefBits | Opcode::Wrap => at = *step.args.first()?,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Marks the steps from which an operand is computed: any of them may read an object
+/// (`objects_are_filled_whatever_reads_them`).
+fn mark(steps: &[Step], operand: Operand, read: &mut [bool]) {
+    let mut open = vec![operand];
+    while let Some(operand) = open.pop() {
+        let Operand::Step(index) = operand else { continue };
+        let Some(step) = steps.get(index as usize) else { continue };
+        if !std::mem::replace(&mut read[index as usize], true) {
+            open.extend(step.args.iter().copied());
+        }
+    }
 }

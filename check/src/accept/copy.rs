@@ -34,11 +34,12 @@ use cranelift_entity::EntityRef;
 use ir::{Block, Family, Func, Function, Imm, Inst, Module, Opcode, Target, Type, Value};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use transition::VersionKey;
 use transition::copy::{
-    CopyClaim, CopyInstance, InlinedSites, InstanceId, ObjectForm, ObjectState,
+    CopyClaim, CopyInstance, InlinedSites, InstanceId, ObjectForm, ObjectState, ObjectsAt,
 };
-use transition::objects::MadeObject;
+use transition::objects::{MadeField, MadeObject};
 
 /// A version that is a copy, as the checker has accepted it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,11 +56,11 @@ pub struct Copies {
     families: Vec<Family>,
     /// By instruction of the copy: the objects that the originals have there, and the copy has not.
     /// An instruction without any is absent.
-    objects: BTreeMap<Inst, Vec<ObjectState>>,
+    objects: ObjectsAt,
     /// By call of an original that makes such objects.
     sites: BTreeMap<(InstanceId, Inst), ObjectSite>,
-    /// The types of the fields, by value of the copy.
-    fields: BTreeMap<Value, Type>,
+    /// The fields by value of the copy: type, and contents.
+    fields: BTreeMap<Value, (Type, MadeField)>,
 }
 
 /// A call of an original that makes objects, with the types and bits of its arguments.
@@ -112,8 +113,13 @@ impl Copies {
     }
 
     /// The objects that the originals have before an instruction of the copy, and the copy has not.
-    pub fn objects(&self, inst: Inst) -> &[ObjectState] {
+    pub fn objects(&self, inst: Inst) -> &[Arc<ObjectState>] {
         self.objects.get(&inst).map_or(&[], |objects| objects)
+    }
+
+    /// The objects at all instructions.
+    pub fn all_objects(&self) -> &ObjectsAt {
+        &self.objects
     }
 
     /// The objects without lost bytes before an instruction of the copy, to make for frames.
@@ -123,10 +129,12 @@ impl Copies {
         inst: Inst,
         frame: impl Fn(InstanceId) -> Option<usize>,
     ) -> Vec<MadeObject> {
-        let made = |state: &ObjectState| {
+        let made = |state: &Arc<ObjectState>| {
             let ObjectSite { func, args } = self.sites.get(&state.site)?.clone();
-            let field =
-                |(offset, value): (&u64, &Value)| Some((*offset, *self.fields.get(value)?, *value));
+            let field = |(offset, value): (&u64, &Value)| {
+                let (ty, field) = *self.fields.get(value)?;
+                Some((*offset, ty, field))
+            };
             let fields = state.fields.iter().map(field).collect::<Option<_>>()?;
             let name = |((id, value), form): (&(InstanceId, Value), &ObjectForm)| {
                 frame(*id).map(|frame| (frame, *value, *form))
@@ -264,7 +272,7 @@ struct CopyWalk<'a> {
     /// or of another type, or many to one. Frames must not be assigned them
     /// (`names_that_no_code_defines_are_no_names`).
     names: Vec<(Value, InstanceId, Value)>,
-    objects: BTreeMap<Inst, Vec<ObjectState>>,
+    objects: ObjectsAt,
 }
 
 impl CopyWalk<'_> {
@@ -324,13 +332,16 @@ impl CopyWalk<'_> {
             }
             self.origins.insert(inst, (id, at));
             if !objects.states().is_empty() {
-                self.objects.insert(inst, objects.states().to_vec());
+                self.objects.insert(inst, Arc::clone(objects.states()));
             }
             let (copy, of) = (self.version.inst(inst), body.inst(at));
             if objects.name_one_of(&copy.results) {
                 return Err(CopyError::Differs(inst));
             }
-            if is_added && copy.opcode == Opcode::Const {
+            if is_added {
+                // Whatever the claim calls added is no place to enter at (`Copies::place`).
+                let is_constant = copy.opcode == Opcode::Const;
+                is_constant.then_some(()).ok_or(CopyError::Differs(inst))?;
                 continue;
             }
             if copy.opcode.is_terminator() {
@@ -358,14 +369,19 @@ impl CopyWalk<'_> {
             let args = call.args.iter().map(arg).collect::<Option<_>>()?;
             Some(ObjectSite { func, args })
         };
-        let met = self.objects.values().flatten().map(|state| state.site);
+        let met = self.objects.values().flat_map(|states| states.iter()).map(|state| state.site);
         met.filter_map(|site| Some((site, of_site(site)?))).collect()
     }
 
-    /// The types of the fields that the walk has met.
-    fn fields(&self) -> BTreeMap<Value, Type> {
-        let met = self.objects.values().flatten().flat_map(|state| state.fields.values());
-        met.map(|value| (*value, self.version.value_type(*value))).collect()
+    /// The fields that the walk has met.
+    fn fields(&self) -> BTreeMap<Value, (Type, MadeField)> {
+        let states = self.objects.values().flat_map(|states| states.iter());
+        let met = states.flat_map(|state| state.fields.values());
+        let field = |value: Value| match self.version.constant(value) {
+            Some(bits) => MadeField::Constant(bits),
+            None => MadeField::Value(value),
+        };
+        met.map(|value| (*value, (self.version.value_type(*value), field(*value)))).collect()
     }
 
     /// The claimed objects at the start of a block.

@@ -15,7 +15,9 @@
 //!   form has no name. So the object stays unknown to all code but the instructions removed.
 //! - A call that may move objects loses the fields that a move may change in the original: the copy
 //!   keeps numbers, and the collector changes words in the object. Constants and floats do not
-//!   depend on where objects lie (axiom 4).
+//!   depend on where objects lie (axiom 4). A removed call is such a call, too: a run of the
+//!   originals that enters the copy behind it has executed it
+//!   (`ObjectFieldsStay` of the forgeries).
 //! - A definition of the copy that a field names ends the field's truth: such a copy is refused.
 //! - Along an edge, the objects of the block that it leads to are among those before, with no form
 //!   and no field that they lacked.
@@ -24,16 +26,18 @@
 //! place, the originals have the claimed objects, and their written bytes are the fields. The
 //! rest of the originals' state is the copy's: no instruction that the copy has reads or writes the
 //! bytes, by the third axiom and the rule about operands. The calls themselves change nothing that
-//! the program observes. A removed call may move objects in some runs of the originals. The copy
-//! behaves as a run of the originals in which such calls move none.
+//! the program observes. A removed call may move objects in some runs of the originals, and no
+//! field depends on it.
 
 use ir::{Function, Imm, Inst, InstData, Memory, Module, Opcode, Target, Type, Value, ValueDef};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use transition::copy::{InstanceId, ObjectForm, ObjectState};
 
-/// The objects at a place of the walk, at most one of each call.
+/// The objects at a place of the walk, at most one of each call. Places share what stays as it is,
+/// so N objects in a row take N steps each, and not N copies.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Objects(Vec<ObjectState>);
+pub(super) struct Objects(Arc<Vec<Arc<ObjectState>>>);
 
 /// A removed instruction that does nothing the rules know. The walk refuses the copy.
 pub(super) struct NotRemovable;
@@ -53,15 +57,20 @@ impl Objects {
         let is_new = |(index, state): (usize, &ObjectState)| {
             states[..index].iter().all(|other| other.site != state.site)
         };
-        states.iter().enumerate().all(is_new).then(|| Objects(states.to_vec()))
+        let shared = || states.iter().cloned().map(Arc::new).collect();
+        states.iter().enumerate().all(is_new).then(|| Objects(Arc::new(shared())))
     }
 
-    pub(super) fn states(&self) -> &[ObjectState] {
+    pub(super) fn states(&self) -> &Arc<Vec<Arc<ObjectState>>> {
         &self.0
     }
 
+    fn state_mut(&mut self, object: usize) -> &mut ObjectState {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.0)[object])
+    }
+
     fn of(&self, id: InstanceId, value: Value) -> Option<(usize, ObjectForm)> {
-        let found = |(index, state): (usize, &ObjectState)| {
+        let found = |(index, state): (usize, &Arc<ObjectState>)| {
             state.forms.get(&(id, value)).map(|form| (index, *form))
         };
         self.0.iter().enumerate().find_map(found)
@@ -100,11 +109,14 @@ impl Objects {
         if !is_allocator || !are_constants {
             return None;
         }
+        self.move_objects(at.copy);
         let site = (at.id, at.inst);
+        let states = Arc::make_mut(&mut self.0);
         // The object that this call made before has no name any more.
-        self.0.retain(|state| state.site != site);
+        states.retain(|state| state.site != site);
         let forms = BTreeMap::from([((at.id, inst.result()?), ObjectForm::Reference)]);
-        self.0.push(ObjectState { site, forms, fields: BTreeMap::new(), is_lost: false });
+        let (fields, is_lost) = (BTreeMap::new(), false);
+        states.push(Arc::new(ObjectState { site, forms, fields, is_lost }));
         Some(())
     }
 
@@ -117,7 +129,7 @@ impl Objects {
     ) -> Option<()> {
         let (object, form) = self.of(at.id, *inst.args.first()?)?;
         let result = inst.result()?;
-        (form == from).then(|| self.0[object].forms.insert((at.id, result), to))?;
+        (form == from).then(|| self.state_mut(object).forms.insert((at.id, result), to))?;
         Some(())
     }
 
@@ -149,7 +161,7 @@ impl Objects {
         // A store over a part of another field would leave the rest of the field.
         let ends =
             |(start, value): (&u64, &Value)| start + u64::from(at.copy.value_type(*value).bytes());
-        let fields = &mut self.0[object].fields;
+        let fields = &mut self.state_mut(object).fields;
         let is_apart =
             |(start, of): (&u64, &Value)| ends((start, of)) <= offset || offset + bytes <= *start;
         let is_over = |(start, of): (&u64, &Value)| {
@@ -212,7 +224,7 @@ impl Objects {
         let mut results = halves.map(word);
         let first = results.next()??;
         let is_decided = results.all(|other| other == Some(first));
-        let constant = name(result)?;
+        let constant = name(result).filter(|name| at.copy.has_value(*name))?;
         // A frame gets the constant as the contents of the result.
         let has_type = at.copy.value_type(constant) == at.body.value_type(result);
         let is_right = is_decided && at.copy.constant(constant) == Some(first);
@@ -235,7 +247,12 @@ impl Objects {
 
     /// Forgets what a move of objects may change.
     pub(super) fn move_objects(&mut self, copy: &Function) {
-        for state in &mut self.0 {
+        let moves = |state: &Arc<ObjectState>| !state.fields.values().all(|of| is_fixed(copy, *of));
+        if !self.0.iter().any(moves) {
+            return;
+        }
+        for state in Arc::make_mut(&mut self.0).iter_mut().filter(|state| moves(state)) {
+            let state = Arc::make_mut(state);
             let before = state.fields.len();
             state.fields.retain(|_, value| is_fixed(copy, *value));
             state.is_lost |= state.fields.len() < before;

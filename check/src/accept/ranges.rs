@@ -210,11 +210,15 @@ impl ProvedVersion<'_, '_> {
 
     fn compared(&self, place: usize, behind: Block, block: Block, term: TermId) -> Option<bool> {
         let (asked, ty, &[x, y]) = self.operation(term)? else { return None };
+        // The claim may name a block that does not exist. It dominates nothing.
+        if !self.live().dominates(behind, block) {
+            return None;
+        }
         let mut edges = self.live_into(behind);
         let edge = edges.next().filter(|_| edges.next().is_none())?;
         let from = self.f.inst_block(edge.inst);
         let is_kept = |class: TermId| self.is_supported_at(class, from);
-        if !(self.live().dominates(behind, block) && is_kept(x) && is_kept(y)) {
+        if !(is_kept(x) && is_kept(y)) {
             return None;
         }
         let contents = |class: TermId| self.contents_before(place, block, class);

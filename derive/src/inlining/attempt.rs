@@ -102,7 +102,7 @@ impl InliningAttempt {
             tree.leave_at(optimized, leaves);
         }
         let (exits, settled) = sort(&tree, row.copy, optimized, made, &insts);
-        let ways = InliningWays::new(module, row, &tree, [assuming, optimized], observer);
+        let ways = InliningWays::new(module, row, copies, &tree, [assuming, optimized], observer);
         let proved = ways.prove(module, copies, &exits, landings, observer);
         let (made, exits) = (exits, reached);
         InliningAttempt { tree, optimized, made, settled, proved, exits, refused }

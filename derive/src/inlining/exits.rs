@@ -14,6 +14,7 @@ use check::Copies;
 use ir::cfg::Cfg;
 use ir::decided::Decided;
 use ir::dom::DomTree;
+use ir::liveness::{LiveSet, Liveness};
 use ir::{
     FrameState, FrameStates, Func, Function, Inst, Local, LocalContent, Module, Opcode, Point,
     Value,
@@ -88,7 +89,8 @@ pub(super) fn copied_states(
     (states, exits)
 }
 
-/// By exit of the copy: the values that the states of all frames name.
+/// By exit of the copy: the values that the states of all frames name, and those that are live in
+/// frames that wait (`objects_of_inlined_code_are_made_at_exits`).
 pub(super) fn taken_out(
     module: &Module,
     row: &InliningRow,
@@ -96,8 +98,13 @@ pub(super) fn taken_out(
     plan: &InlinePlan,
 ) -> BTreeMap<Inst, BTreeSet<Value>> {
     let (states, exits) = copied_states(module, row, copies, plan);
-    let named = |at: Point| (at.inst(), states.get(at).map(|state| state.all_values().collect()));
-    exits.into_iter().map(named).map(|(inst, named)| (inst, named.unwrap_or_default())).collect()
+    let frames = NamedByFrames { module, row, copies, plan };
+    let mut live = BTreeMap::new();
+    let mut taken = |at: Point| {
+        let named = states.get(at).into_iter().flat_map(FrameState::all_values);
+        named.chain(frames.waiting(at.inst(), &mut live)).collect()
+    };
+    exits.into_iter().map(|at| (at.inst(), taken(at))).collect()
 }
 
 /// The exits of the plan that runs of a version derived from the copy reach.
@@ -135,7 +142,7 @@ impl NamedByFrames<'_> {
         loop {
             let instance = &self.copies.instances()[id];
             let state = self.plan.states.get(&instance.func)?.get(Point::before(at))?;
-            named.extend(self.in_copy(inst, id, state));
+            named.extend(self.in_copy(inst, id, state.all_values()));
             let Some((caller, call)) = instance.caller else { return Some(named) };
             let base = self.module.body(self.copies.instances()[caller].func)?;
             at = base.has_inst(call).then(|| base.next_inst(call)).flatten()?;
@@ -143,9 +150,41 @@ impl NamedByFrames<'_> {
         }
     }
 
-    /// The values of the copy from which an entry makes the values of a state.
-    fn in_copy(&self, inst: Inst, id: InstanceId, state: &FrameState) -> BTreeSet<Value> {
-        let named = state.all_values();
+    /// The values of the copy from which an entry makes the values that are live behind the calls
+    /// around an instruction. `known` keeps what is live by call.
+    fn waiting(&self, inst: Inst, known: &mut BTreeMap<(Func, Inst), LiveSet>) -> BTreeSet<Value> {
+        let mut waiting = BTreeSet::new();
+        let mut at = self.copies.origin(inst).map(|(id, _)| id);
+        while let Some((caller, call)) = at.and_then(|id| self.copies.instances()[id].caller) {
+            let func = self.copies.instances()[caller].func;
+            let live = known.entry((func, call)).or_insert_with(|| self.live_behind(func, call));
+            waiting.extend(self.in_copy(inst, caller, live.iter()));
+            at = Some(caller);
+        }
+        waiting
+    }
+
+    /// The values live behind a call of a base, with what its states name. Cost: as
+    /// [`Liveness::new`].
+    fn live_behind(&self, func: Func, call: Inst) -> LiveSet {
+        let base = self.module.body(func).filter(|base| base.has_inst(call));
+        let Some((base, next)) = base.and_then(|base| Some((base, base.next_inst(call)?))) else {
+            return LiveSet::default();
+        };
+        let states = self.plan.states.get(&func);
+        let named = states.into_iter().flat_map(|states| states.required(base));
+        let named = named.map(|(at, values)| (at.inst(), values.into_iter().collect())).collect();
+        let live = Liveness::with_extra_uses(base, &Cfg::new(base), &named);
+        live.live_before(base, Point::before(next))
+    }
+
+    /// The values of the copy from which an entry makes values that an original's base has.
+    fn in_copy(
+        &self,
+        inst: Inst,
+        id: InstanceId,
+        named: impl Iterator<Item = Value>,
+    ) -> BTreeSet<Value> {
         let of_original = match id {
             0 => {
                 let base = self.row.tree.function(VersionTree::BASE);

@@ -11,9 +11,6 @@ use passes::{ObjectPlaces, ObjectPlan, RemoveObjects};
 use std::collections::{BTreeMap, BTreeSet};
 use transition::copy::{CopyClaim, InstanceId, ObjectForm, ObjectState};
 
-/// By instruction of a copy: the objects of its originals that the copy lacks.
-pub(super) type ObjectsAt = BTreeMap<Inst, Vec<ObjectState>>;
-
 impl InliningRow {
     /// Removes the objects of the copy that nothing needs. Returns their number.
     pub(super) fn remove_objects(
@@ -35,7 +32,7 @@ impl InliningRow {
         let lighter = Lighter::new(self.copy(), &self.claim, &originals, &log);
         let is_call = |inst: &&Inst| self.copy().inst(**inst).opcode.is_call();
         let count = objects.removed.iter().filter(is_call).count();
-        (self.claim, self.objects) = lighter.claim(&self.claim, &objects);
+        self.claim = lighter.claim(&self.claim, &objects);
         self.copy = self.tree.add(self.copy, version, log).expect("the log leads to the version");
         count
     }
@@ -91,7 +88,7 @@ impl Lighter {
         lighter
     }
 
-    fn claim(&self, claim: &CopyClaim, plan: &ObjectPlan) -> (CopyClaim, ObjectsAt) {
+    fn claim(&self, claim: &CopyClaim, plan: &ObjectPlan) -> CopyClaim {
         let mut claim = claim.clone();
         for instance in &mut claim.instances {
             // A form has no name. Another value that is gone has the name of the value in its
@@ -103,8 +100,7 @@ impl Lighter {
         claim.objects.added = self.added.iter().copied().collect();
         let at_start = |(block, objects): (&Block, &RemovedObjects)| (*block, self.states(objects));
         claim.objects.at_start = plan.at_start.iter().map(at_start).collect();
-        let at = |(inst, objects): (&Inst, &RemovedObjects)| (*inst, self.states(objects));
-        (claim, plan.at.iter().map(at).collect())
+        claim
     }
 
     fn known_as(&self, value: Value) -> Value {

@@ -1,6 +1,5 @@
 //! The versions up to the copy.
 
-use super::objects::ObjectsAt;
 use super::{InlinePlan, LeftOut, NotInlined, StatePlaces};
 use crate::driver::{
     Observer, Recipe, StatePoints, Step, Vigilance, derive_waiting, derive_within,
@@ -25,8 +24,6 @@ pub(super) struct InliningRow {
     pub(super) cleaned: Version,
     pub(super) copy: Version,
     pub(super) claim: CopyClaim,
-    /// The objects that the originals have, and the copy has not.
-    pub(super) objects: ObjectsAt,
     /// The calls removed that make objects.
     pub(super) removed: usize,
     /// The assumptions made before the inlining, if there are any.
@@ -67,21 +64,9 @@ impl InliningRow {
             return Err(NotInlined::NoCall);
         }
         let claim = osr::copy_claim(func, original, &log).expect("the pass inlines alone");
-        let objects = ObjectsAt::new();
         let copy = tree.add(cleaned, copy, log).expect("the log leads to the version");
         let states = plan.states.clone();
-        Ok(InliningRow {
-            func,
-            tree,
-            cleaned,
-            copy,
-            claim,
-            objects,
-            removed: 0,
-            assumed,
-            states,
-            refused,
-        })
+        Ok(InliningRow { func, tree, cleaned, copy, claim, removed: 0, assumed, states, refused })
     }
 
     /// Lets runs land in inlined code, and in front of inlined calls, only where all activations

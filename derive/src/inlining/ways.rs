@@ -51,6 +51,7 @@ impl<'t> InliningWays<'t> {
     pub(super) fn new(
         module: &Module,
         row: &'t InliningRow,
+        copies: &Copies,
         tree: &'t VersionTree,
         behind: [Version; 2],
         observer: &mut dyn Observer,
@@ -71,7 +72,7 @@ impl<'t> InliningWays<'t> {
             after: row.copy,
             lands_by: &down_to_base,
             claim: &row.claim,
-            objects: &row.objects,
+            objects: copies.all_objects(),
             callees: &callees,
             states: &states,
         };

@@ -244,6 +244,9 @@ impl<'a> ObjectWalk<'a> {
         if is_last {
             self.check_taken(inst, objects);
         }
+        if data.opcode.may_move_objects() {
+            self.move_objects(objects);
+        }
         if self.is_site(inst) {
             let result = data.result().expect("a call that makes an object has a result");
             let forms = BTreeMap::from([(result, RemovedForm::Reference)]);
@@ -264,12 +267,14 @@ impl<'a> ObjectWalk<'a> {
             let result = data.result().expect("an operation has a result");
             self.decided.insert(result, (self.f.value_type(result), bits));
         }
-        if data.opcode.may_move_objects() {
-            for object in objects.values_mut() {
-                let before = object.fields.len();
-                object.fields.retain(|_, value| self.is_fixed(*value));
-                object.is_lost |= object.fields.len() < before;
-            }
+    }
+
+    /// Forgets what a move of objects may change.
+    fn move_objects(&self, objects: &mut RemovedObjects) {
+        for object in objects.values_mut() {
+            let before = object.fields.len();
+            object.fields.retain(|_, value| self.is_fixed(*value));
+            object.is_lost |= object.fields.len() < before;
         }
     }
 
@@ -354,11 +359,9 @@ impl<'a> ObjectWalk<'a> {
                 plan.at_start.insert(block, objects.clone());
             }
             for inst in self.f.block_insts(block) {
-                let before = (!objects.is_empty()).then(|| objects.clone());
                 self.execute(inst, &mut objects, true);
-                match self.is_removed(inst) {
-                    true => plan.removed.push(inst),
-                    false => plan.at.extend(before.map(|objects| (inst, objects))),
+                if self.is_removed(inst) {
+                    plan.removed.push(inst);
                 }
             }
         }

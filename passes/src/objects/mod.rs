@@ -7,8 +7,8 @@
 //!
 //! *Does not*: remove an object whose reference another instruction reads (a call, a store, an
 //! edge, a return), or whose fields are loaded where they are unknown: where paths meet that have
-//! stored different values, or behind a call that may move objects, unless the field is a constant
-//! or a float. Make an object on the paths alone that need it (Stadler and others, *Partial Escape
+//! stored different values, or behind a call that may move objects (one that makes an object, too,
+//! removed or not), unless the field is a constant or a float. Make an object on the paths alone that need it (Stadler and others, *Partial Escape
 //! Analysis*, 2014).
 //!
 //! *Needs on entry*: the module. [`ObjectPlan`] has the points at which runs enter code, and the
@@ -72,8 +72,6 @@ pub struct ObjectPlan {
     loaded: Vec<(Value, Value)>,
     /// The results of decided operations: types and bits.
     decided: Vec<(Value, Type, u64)>,
-    /// Before each instruction that stays and where there are objects: the objects.
-    pub at: BTreeMap<Inst, RemovedObjects>,
     /// By block: the objects at its start, if there are any.
     pub at_start: BTreeMap<Block, RemovedObjects>,
 }

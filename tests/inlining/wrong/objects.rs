@@ -177,6 +177,17 @@ fn calls_and_forms() -> Vec<Forgery> {
             let sum = "  %added = add.i64 %a, %b\n  return %a\n";
             behind("  return %a\n", sum, &[])
         }),
+        // Two copies of one place would pass for one, and the second for no place to enter at.
+        forgery(
+            "ObjectAddsOriginals",
+            "a sum of the original, said to be new",
+            NOT_REMOVED,
+            || {
+                let sum = |name: &str| format!("  %{name} = add.i64 %a, %b\n  return %{name}\n");
+                let (right, wrong) = (sum("s"), sum("added"));
+                unlike([&right, &right], [&wrong, &wrong], &[])
+            },
+        ),
     ]
 }
 
@@ -219,6 +230,11 @@ fn accesses() -> Vec<Forgery> {
             let [of, copy] = LOADED.map(work);
             behind(&of, &copy, &[("l", "a")])
         }),
+        // The run that enters behind the second object has executed its call.
+        forgery("ObjectFieldsStay", "a field behind a removed call", NOT_REMOVED, || {
+            let made = |code: &str| format!("  %q = call @new(%size, %tag)\n{code}");
+            behind(&made(LOADED[0]), LOADED[1], &[("l", "a")])
+        }),
     ]
 }
 
@@ -238,6 +254,15 @@ fn decisions() -> Vec<Forgery> {
         forgery("ObjectDecidesWrongly", "another tag than the call gives", NOT_REMOVED, || {
             assert_eq!(high("48", "0xfffa"), None, "before the forgery");
             high("48", "0xfffb")
+        }),
+        forgery("ObjectDecidesWrongly", "a tag in a value of no code", NOT_REMOVED, || {
+            let copy = "  %by = const.i64 48\n  %added = const.i64 0xfffa\n  \
+                        %r = add.i64 %added, %a\n  return %r\n";
+            let mut lacking = lacking(HIGH, copy, &[("high", "added")]);
+            assert_eq!(lacking.judged(), None, "before the forgery");
+            let high = lacking.value("high");
+            lacking.0.claim.instances[0].values.insert(high, Value::from_u32(999_999));
+            lacking.judged()
         }),
         forgery("ObjectPlaceDecides", "bits of the address", NOT_REMOVED, || {
             high("16", "0xfffa00000000")

@@ -3,7 +3,7 @@
 use super::{Draft, Wrong, draft};
 use check::verdict::Check;
 use ir::ranges::{Interval, RangeBy};
-use ir::{Imm, Opcode, Type};
+use ir::{Block, Imm, Opcode, Type};
 use transition::Side::Before;
 use transition::certificate::{By, RangeClaim, TermId, TermKind};
 
@@ -21,7 +21,7 @@ fn folded(head: &str) -> Draft {
     draft(&format!("{head}br_if %c, left, right\n{arms}"), &format!("{head}jump left\n{arms}"))
 }
 
-pub(super) fn all() -> [Wrong; 7] {
+pub(super) fn all() -> [Wrong; 8] {
     let mut nothing = folded("%c = slt.i32 %x, %y\n");
     let flag = nothing.term(Before, "c");
     claim(&mut nothing, "entry", flag, ONE, RangeBy::Operation);
@@ -41,6 +41,7 @@ pub(super) fn all() -> [Wrong; 7] {
         implied_by_either(),
         overflowing(),
         last_round(),
+        nowhere(),
     ]
 }
 
@@ -103,6 +104,14 @@ fn overflowing() -> Wrong {
     claim(&mut draft, "next", x, Interval { low: i32::MIN.into(), high: most }, RangeBy::Edges);
     claim(&mut draft, "next", flag, Interval::exactly(0), RangeBy::Operation);
     draft.done(Check::Range, "a sum behind `sle` that cannot overflow")
+}
+
+/// A comparison on the edge into a block that the function lacks.
+fn nowhere() -> Wrong {
+    let mut draft = folded("%c = slt.i32 %x, %y\n");
+    let flag = draft.term(Before, "c");
+    claim(&mut draft, "entry", flag, ONE, RangeBy::Compared(Block::from_u32(999_999)));
+    draft.done(Check::Range, "a comparison behind a block that does not exist")
 }
 
 /// A parameter that the entering edge bounds, and the edge back does not.
