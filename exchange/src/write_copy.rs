@@ -60,6 +60,7 @@ impl<'a> WrittenCopy<'a> {
 fn parts(made: &Inlined) -> [ExportedParts; 2] {
     let count = made.tree.versions().len();
     assert_eq!(count, 4, "inlining that assumes has more versions, and no certificate for each");
+    assert_eq!(made.removed_objects, 0, "a file of mappings has no words for absent objects");
     let part = |at: usize, [before, after]: [Version; 2]| {
         let log = made.tree.log(before, after).expect("the version was derived");
         let versions = [before, after].map(|version| made.tree.function(version));

@@ -100,6 +100,8 @@ fn every_error_of_a_table_is_located_and_named() {
         ("rule a(x: i64): shl.i64(x, 1) => add.i64(x, x)", "`x` occurs more often on the right"),
         ("rule a(x: i64, y: i64): add.i64(x, y) => add.i64(y, x)", "not smaller than the left"),
         ("func @box(ref) -> i64", "takes no `ref`"),
+        ("rule a(1: i64): and.i64(1, 1) => 1", "`1` is no name of a variable"),
+        ("rule a(null: i64): and.i64(null, null) => null", "`null` is no name"),
     ];
     let deep = format!("rule a(x: i64): {}x{} => x", "bswap.i64(".repeat(9), ")".repeat(9));
     let wrong = wrong.into_iter().chain([(deep.as_str(), "at most 8 operations")]);

@@ -22,7 +22,7 @@
 //! way, and results of operations on intervals cover all results (`ir::ranges`). A value that
 //! dominates a block has not changed since the tests between both.
 //!
-//! *Cost*: near linear in the instructions, for each of up to fourteen walks.
+//! *Cost*: near linear in the instructions, for each of up to eighteen walks.
 
 use ir::cfg::Cfg;
 use ir::dom::DomTree;

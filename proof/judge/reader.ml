@@ -127,7 +127,7 @@ let record_claim st words =
   | ["write"; s; i; t] -> p.writes <- (side_no st s, int st i, int st t) :: p.writes
   | ["range"; s; b; t; low; high; _] ->
     let _ = side_no st s, int st b, int st t in
-    if int_of_string_opt low = None || int_of_string_opt high = None then bad st "a bad bound";
+    if Int64.of_string_opt low = None || Int64.of_string_opt high = None then bad st "a bad bound";
     p.ranges <- p.ranges + 1
   | ["anchor"; i] -> p.anchors <- int st i :: p.anchors
   | _ -> bad st "malformed record"

@@ -9,7 +9,8 @@
 //! to [`Entry`]s. Firing an entry at its source point runs its *compensation code*. This code has
 //! three parts:
 //!
-//! 1. straight-line, effect-free steps over values of p;
+//! 1. straight-line steps over values of p: operations without effects, and calls that make
+//!    objects ([`Step::object`]);
 //! 2. the stores that q has executed and p has not;
 //! 3. one parallel assignment to values of q.
 //!
@@ -56,17 +57,19 @@ impl fmt::Display for Operand {
     }
 }
 
-/// One step of compensation code: an operation on values, without effects.
+/// One step of compensation code: an operation on values, without effects, or a call that makes an
+/// object ([`Step::object`]).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Step {
-    /// The operation. Its result depends on its operands alone.
+    /// The operation. Its result depends on its operands alone, unless it makes an object.
     pub opcode: Opcode,
     /// The controlling type.
     pub ty: Type,
     /// The type of the first operand, or `ty` if the step has no operands. Conversions convert from
     /// this type.
     pub operand_ty: Type,
-    /// The bits of a constant, 0 for every other operation.
+    /// The bits of a constant, and the function and the number of an object. 0 for every other
+    /// operation.
     pub bits: u64,
     /// The operands.
     pub args: SmallVec<[Operand; 2]>,

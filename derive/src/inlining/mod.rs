@@ -234,8 +234,8 @@ impl InlinePlan {
     /// The versions of a function that [`inline()`] proves mappings between, without any proof and
     /// thus without assumptions: the base, the cleaned version, the copy and the optimized one.
     /// They lack the rewrites that [`inline()`] gave up. `None` if the plan inlines no call of the
-    /// function. With places, [`inline()`] makes other versions, which keep values. Cost: the
-    /// passes, twice if rewrites are left out.
+    /// function. With places, [`inline()`] makes other versions, which keep values, and a plan that
+    /// removes objects has copies without these. Cost: the passes, twice if rewrites are left out.
     ///
     /// # Panics
     /// As [`inline()`].
@@ -246,7 +246,8 @@ impl InlinePlan {
         left_out: &LeftOut,
         observer: &mut dyn Observer,
     ) -> Option<[Function; 4]> {
-        let plan = InlinePlan { assume: BTreeMap::new(), places: BTreeMap::new(), ..self.clone() };
+        let (assume, places) = (BTreeMap::new(), BTreeMap::new());
+        let plan = InlinePlan { assume, places, objects: false, ..self.clone() };
         let callers = &plan.callers(callers);
         let mut made = |left_out: &LeftOut| {
             let base = callers.module().body(func).expect("the function has a body").clone();

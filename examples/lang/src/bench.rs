@@ -186,14 +186,15 @@ fn show_counts(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
     let mut machine = Machine::new(&text).map_err(|error| failed(&error))?;
     let counts = machine.run_native(Tuning::default()).map_err(|error| failed(&error))?;
-    let Counts { compiled, refused, plain, exits, objects, inlined, entered, micros, .. } = counts;
+    let Counts { compiled, refused, plain, kept, exits, objects, inlined, entered, micros, .. } =
+        counts;
     print(format!(
         "  {compiled} functions compiled in {} ms, {inlined} calls inlined, {objects} objects left \
          out, {entered} loops entered, {exits} exits, {} collections",
         micros / 1000,
         machine.collections()
     ))?;
-    for (what, list) in [("refused", refused), ("without passes", plain)] {
+    for (what, list) in [("refused", refused), ("without passes", plain), ("with objects", kept)] {
         list.into_iter().try_for_each(|why| print(format!("  {what}: {why}")))?;
     }
     Ok(())

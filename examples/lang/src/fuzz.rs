@@ -362,22 +362,25 @@ pub(crate) fn run(seed: u64, count: u64) -> Result<(), String> {
         with_rows += u64::from(total.rows.made > before.made);
         with_left += u64::from(total.rows.left > before.left);
     }
-    let Counts { compiled, exits, entered, objects, objects_made, refused, plain, rows, .. } =
-        total;
+    let Counts {
+        compiled, exits, entered, objects, objects_made, refused, plain, kept, rows, ..
+    } = total;
     let RowEvents { made, plain: unassuming, entered: into_rows, left, linked } = rows;
     let line = format!(
         "{count} programs, 0 differences: {compiled} functions compiled, {} refused, {} without \
          passes, {exits} exits, {objects} objects left out and \
-         {objects_made} made by exits, {entered} loops entered, {made} rows made by {with_rows} \
+         {objects_made} made by exits, {} functions with objects that could go, {entered} loops \
+         entered, {made} rows made by {with_rows} \
          programs, \
          {into_rows} entered, {left} left by {with_left}, {unassuming} rows that assume nothing, \
          {linked} exits to rows, {collections} collections",
         refused.len(),
-        plain.len()
+        plain.len(),
+        kept.len()
     );
     writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())?;
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for told in refused.iter().chain(&plain) {
+    for told in refused.iter().chain(&plain).chain(&kept) {
         *reasons.entry(told.split_once(": ").map_or(&told[..], |(_, why)| why)).or_default() += 1;
     }
     for (why, times) in reasons {

@@ -180,7 +180,7 @@ impl Heap<'_> {
     }
 
     /// Takes bytes behind the limit, where a collection must not happen. `None` at the end of the
-    /// half. The next allocation collects.
+    /// half. The next allocation of more than the rest collects.
     pub fn beyond_limit(&mut self, bytes: u32) -> Option<u32> {
         let (start, end) = (self.u32(header::NEXT), self.u32(header::SPACE) + self.half());
         let next = start.checked_add(bytes).filter(|next| *next <= end)?;

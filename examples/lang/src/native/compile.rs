@@ -331,16 +331,18 @@ impl Machine {
                     Some(made) => made,
                     None if native.tuning.is_optimizing => {
                         let (base, states) = (Arc::clone(&base), Arc::clone(&states));
-                        let lighter = match removes {
-                            true => native.compile_without_objects(back, func, base, states),
-                            false => Err("nothing to remove".to_owned()),
-                        };
+                        let lighter = removes
+                            .then(|| native.compile_without_objects(back, func, base, states));
                         match lighter {
-                            Ok((made, removed)) => {
+                            Some(Ok((made, removed))) => {
                                 native.counts.objects += removed as u32;
                                 Ok(made)
                             }
-                            Err(_) => compile(native, back, &optimizing()),
+                            Some(Err(why)) => {
+                                native.counts.kept.push(format!("{func}: {why}"));
+                                compile(native, back, &optimizing())
+                            }
+                            None => compile(native, back, &optimizing()),
                         }
                     }
                     None => compile(native, back, &plain),

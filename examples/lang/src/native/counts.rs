@@ -30,6 +30,8 @@ pub struct Counts {
     pub exits: u32,
     /// Calls left out that make objects.
     pub objects: u32,
+    /// Functions with calls that could be left out, and were not, each with the reason.
+    pub kept: Vec<String>,
     /// Objects that such calls would have made, and exits made.
     pub objects_made: u64,
     /// Calls of small functions inlined, one for each function that a call may lead to.
@@ -52,6 +54,7 @@ impl Counts {
         self.exits += other.exits;
         self.inlined += other.inlined;
         self.objects += other.objects;
+        self.kept.extend(other.kept);
         self.objects_made += other.objects_made;
         self.entered += other.entered;
         self.micros += other.micros;

@@ -111,6 +111,12 @@ impl<'t> RuleReader<'t> {
     ) -> Result<DeclaredRule, RuleFault> {
         let variables = self.list(|reader| {
             let name = reader.name("a name of a variable")?.to_owned();
+            // Another name could be read as a literal, and two rules would have one text
+            // (`every_error_of_a_table_is_located_and_named`).
+            let is_literal = Type::ALL.iter().any(|ty| parse_literal(&name, *ty).is_some());
+            if is_literal || !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+                return syntax(format!("`{}` is no name of a variable", shortened(&name)));
+            }
             reader.punct(":")?;
             Ok((name, reader.ty()?))
         })?;
