@@ -32,7 +32,7 @@ use super::Checked;
 use super::objects::{Objects, Removed};
 use cranelift_entity::EntityRef;
 use ir::{Block, Family, Func, Function, Imm, Inst, Module, Opcode, Target, Type, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use transition::VersionKey;
@@ -59,6 +59,8 @@ pub struct Copies {
     objects: ObjectsAt,
     /// By call of an original that makes such objects.
     sites: BTreeMap<(InstanceId, Inst), ObjectSite>,
+    /// The values of the copy that were fields across removed calls, which may have moved objects.
+    moved: BTreeSet<Value>,
     /// The fields by value of the copy: type, and contents.
     fields: BTreeMap<Value, (Type, MadeField)>,
 }
@@ -115,6 +117,13 @@ impl Copies {
     /// The objects that the originals have before an instruction of the copy, and the copy has not.
     pub fn objects(&self, inst: Inst) -> &[Arc<ObjectState>] {
         self.objects.get(&inst).map_or(&[], |objects| objects)
+    }
+
+    /// The name of a value of the function itself that an entry into the copy may provide: the
+    /// contents of a name that was a field across a removed call may be those from before a move.
+    pub(super) fn entered_name(&self, value: Value) -> Option<Value> {
+        let name = self.claim.instances[0].values.get(&value).copied();
+        name.filter(|name| !self.moved.contains(name))
     }
 
     /// The objects at all instructions.
@@ -242,12 +251,14 @@ pub fn copy_without_objects<'f>(
         return Err(CopyError::Instances);
     }
     let families = bodies.iter().map(|body| body.family().clone()).collect();
-    let (origins, names, objects) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-    let mut walk = CopyWalk { version, module, claim: &claim, bodies, origins, names, objects };
+    let (origins, names) = (BTreeMap::new(), Vec::new());
+    let (objects, moved) = (BTreeMap::new(), BTreeSet::new());
+    let mut walk =
+        CopyWalk { version, module, claim: &claim, bodies, origins, names, objects, moved };
     walk.run()?;
     let sites = walk.sites();
     let fields = walk.fields();
-    let CopyWalk { origins, mut names, objects, .. } = walk;
+    let CopyWalk { origins, mut names, objects, moved, .. } = walk;
     let mut places = BTreeMap::new();
     let is_copy = |inst: &Inst| !claim.objects.added.contains(inst);
     let own = origins.iter().filter(|(inst, (id, _))| *id == 0 && is_copy(inst));
@@ -256,7 +267,8 @@ pub fn copy_without_objects<'f>(
     }
     names.sort_unstable();
     let version = VersionKey::of(version);
-    let made = Copies { version, claim, origins, places, names, families, objects, sites, fields };
+    let made =
+        Copies { version, claim, origins, places, names, families, objects, sites, moved, fields };
     Ok(Checked::accepted(made))
 }
 
@@ -273,6 +285,7 @@ struct CopyWalk<'a> {
     /// (`names_that_no_code_defines_are_no_names`).
     names: Vec<(Value, InstanceId, Value)>,
     objects: ObjectsAt,
+    moved: BTreeSet<Value>,
 }
 
 impl CopyWalk<'_> {
@@ -399,6 +412,9 @@ impl CopyWalk<'_> {
         let body = self.bodies[id];
         while self.claim.objects.removed.contains(&(id, at)) {
             let removed = Removed { module: self.module, copy: self.version, body, id, inst: at };
+            if body.inst(at).opcode.may_move_objects() {
+                self.moved.extend(objects.may_move(self.version));
+            }
             let done = objects.execute(&removed, |value| self.name(id, value));
             // A form has no name: otherwise an instruction of the copy could stand for one that
             // reads the object.

@@ -298,7 +298,5 @@ pub fn enter_copy(
 fn entered(first: &Entry, copies: &Copies, second: &Mapping) -> Result<Entry, Refusal> {
     let place = copies.place(first.target.inst()).map(Point::before);
     let next = place.and_then(|place| second.entry(place)).ok_or(Refusal::NoSecondEntry)?;
-    let names = &copies.instances()[0].values;
-    let named = |value: Value| names.get(&value).copied();
-    compose_renamed(first, named, next)
+    compose_renamed(first, |value| copies.entered_name(value), next)
 }

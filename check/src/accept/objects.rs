@@ -15,9 +15,7 @@
 //!   form has no name. So the object stays unknown to all code but the instructions removed.
 //! - A call that may move objects loses the fields that a move may change in the original: the copy
 //!   keeps numbers, and the collector changes words in the object. Constants and floats do not
-//!   depend on where objects lie (axiom 4). A removed call is such a call, too: a run of the
-//!   originals that enters the copy behind it has executed it
-//!   (`ObjectFieldsStay` of the forgeries).
+//!   depend on where objects lie (axiom 4).
 //! - A definition of the copy that a field names ends the field's truth: such a copy is refused.
 //! - Along an edge, the objects of the block that it leads to are among those before, with no form
 //!   and no field that they lacked.
@@ -26,8 +24,14 @@
 //! place, the originals have the claimed objects, and their written bytes are the fields. The
 //! rest of the originals' state is the copy's: no instruction that the copy has reads or writes the
 //! bytes, by the third axiom and the rule about operands. The calls themselves change nothing that
-//! the program observes. A removed call may move objects in some runs of the originals, and no
-//! field depends on it.
+//! the program observes. A removed call may move objects in some runs of the originals. The copy
+//! behaves as a run of the originals in which such calls move none.
+//!
+//! *Entries into the copy.* A run that enters has executed the removed calls, and they may have
+//! moved objects. The field of the real object has changed then, and the value stored has not. So
+//! no entry provides a value that has ever been a field across a removed call, unless a move cannot
+//! change it ([`Objects::may_move`], `no_run_enters_with_a_field_that_has_moved`). An object that
+//! is alive where a run enters has no other fields that a removed call may have changed.
 
 use ir::{Function, Imm, Inst, InstData, Memory, Module, Opcode, Target, Type, Value, ValueDef};
 use std::collections::BTreeMap;
@@ -109,7 +113,6 @@ impl Objects {
         if !is_allocator || !are_constants {
             return None;
         }
-        self.move_objects(at.copy);
         let site = (at.id, at.inst);
         let states = Arc::make_mut(&mut self.0);
         // The object that this call made before has no name any more.
@@ -243,6 +246,12 @@ impl Objects {
         let is_here = id == at.id && at.body.has_inst(site);
         let call = is_here.then(|| at.body.inst(site))?;
         at.body.constant(*call.args.get(index)?)
+    }
+
+    /// The fields that a move of objects may change, as values of the copy.
+    pub(super) fn may_move<'a>(&'a self, copy: &'a Function) -> impl Iterator<Item = Value> + 'a {
+        let fields = self.0.iter().flat_map(|state| state.fields.values().copied());
+        fields.filter(|value| !is_fixed(copy, *value))
     }
 
     /// Forgets what a move of objects may change.

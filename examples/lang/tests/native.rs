@@ -505,3 +505,26 @@ fn an_exit_makes_the_object_that_code_has_left_out() {
     // Each step has two objects of 24 bytes.
     assert_eq!((made.objects, made.bytes - without.bytes > 1900 * 48), (0, true), "{without:?}");
 }
+
+/// The object of the exit is what the heap has no space for. No collection at every allocation: the
+/// heap is full of objects.
+#[test]
+fn a_heap_that_is_full_at_an_exit_is_caught() {
+    let text = "var g = 1; var l = nil; var out = 0;
+         func f(x) { var o = {a: x, b: 2}; var y = x + g; return o.a + y; }
+         func more() { try { while true { l = {next: l}; } } catch e { return e; } }
+         for i in 0..1000 { f(i); }
+         more();
+         g = 0.5;
+         try { f(1); } catch e { out = e; }
+         l = nil;
+         print(out);";
+    let run = std::thread::Builder::new().stack_size(512 << 20).spawn(move || {
+        let mut machine = Machine::new(text).expect("the program is well-formed");
+        let counts = machine.run_native(eager()).expect("it ends");
+        (machine.take_output(), counts)
+    });
+    let (output, counts) = run.expect("a thread starts").join().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output), "out of memory\n");
+    assert!(counts.objects > 0, "{counts:?}");
+}

@@ -244,9 +244,6 @@ impl<'a> ObjectWalk<'a> {
         if is_last {
             self.check_taken(inst, objects);
         }
-        if data.opcode.may_move_objects() {
-            self.move_objects(objects);
-        }
         if self.is_site(inst) {
             let result = data.result().expect("a call that makes an object has a result");
             let forms = BTreeMap::from([(result, RemovedForm::Reference)]);
@@ -266,6 +263,9 @@ impl<'a> ObjectWalk<'a> {
         } else if let Some(bits) = self.decides(data).filter(|_| is_last) {
             let result = data.result().expect("an operation has a result");
             self.decided.insert(result, (self.f.value_type(result), bits));
+        }
+        if data.opcode.may_move_objects() {
+            self.move_objects(objects);
         }
     }
 

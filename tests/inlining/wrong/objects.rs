@@ -3,7 +3,10 @@
 use super::Forgery;
 use super::hand::{Hand, block, calls, insts_of, value};
 use osier::check;
-use osier::ir::{Inst, Opcode, Value};
+use osier::driver::NoObserver;
+use osier::inlining::{CalleeLandings, InlinePlan, inline};
+use osier::ir::{Inst, Opcode, Point, Value};
+use osier::passes::{InlinePolicy, Pipeline};
 use osier::transition::copy::{ObjectForm, ObjectState};
 use std::collections::BTreeMap;
 
@@ -131,7 +134,10 @@ fn forgery(
 }
 
 pub(super) fn all() -> Vec<Forgery> {
-    [calls_and_forms(), accesses(), decisions(), edges(), merges()].into_iter().flatten().collect()
+    [calls_and_forms(), accesses(), decisions(), edges(), merges(), entrances()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Removed calls of other functions, and code that reads forms.
@@ -229,11 +235,6 @@ fn accesses() -> Vec<Forgery> {
             let work = |code: &str| format!("  call @work()\n{code}");
             let [of, copy] = LOADED.map(work);
             behind(&of, &copy, &[("l", "a")])
-        }),
-        // The run that enters behind the second object has executed its call.
-        forgery("ObjectFieldsStay", "a field behind a removed call", NOT_REMOVED, || {
-            let made = |code: &str| format!("  %q = call @new(%size, %tag)\n{code}");
-            behind(&made(LOADED[0]), LOADED[1], &[("l", "a")])
         }),
     ]
 }
@@ -385,4 +386,57 @@ fn merges() -> Vec<Forgery> {
             lacking.at("head", vec![object]).judged()
         }),
     ]
+}
+
+/// Entries into code that lacks objects.
+fn entrances() -> Vec<Forgery> {
+    let judge = no_run_enters_with_a_field_that_has_moved;
+    vec![forgery("ObjectFieldsStay", "an entry with a field that has moved", "no entry", judge)]
+}
+
+/// A run of the base that enters behind the second call has executed it, and the call may have
+/// moved what the word of `%b` refers to. `%l` has changed then, and `%f` has not. The version has
+/// `%f` alone.
+fn no_run_enters_with_a_field_that_has_moved() -> Option<String> {
+    let enters = |field: &str, back: &str| {
+        let text = format!(
+            "{DECLARATIONS}
+             import func @word \"env\" \"word\" () -> i64
+             import func @show \"env\" \"show\" (i64) -> () effect(outside)
+             func @main(%a: i64, %x: f64) -> i64 {{
+             entry:
+               %f = {field}
+               %size = const.i32 24
+               %tag = const.i64 0xfffa000000000000
+               %b = call @new(%size, %tag)
+               %bw = ref_bits %b
+               %bat = wrap.i32 %bw
+               store.i64 @heap[%bat + 8], %f
+               %p = call @new(%size, %tag)
+               %w = ref_bits %p
+               %at = wrap.i32 %w
+               store.i64 @heap[%at + 8], %a
+               %l = load.i64 @heap[%bat + 8]
+               call @show(%a)
+               %r = {back}
+               call @show(%r)
+               %q = {back}
+               return %q
+             }}\n"
+        );
+        let module = osier::ir::text::parse_module(&text).expect("the text is a module");
+        let main = module.func_named("main").expect("it has it");
+        let nothing = || Pipeline::of(Vec::new());
+        let none = InlinePolicy { size: 0, single_size: 0, hot_size: 0, ..InlinePolicy::default() };
+        let plan = InlinePlan::new(nothing(), none, nothing()).removing_objects();
+        let landings = CalleeLandings::new(&module, &plan);
+        let made = inline(&module, main, &plan, &landings, &mut NoObserver).expect("objects go");
+        assert_eq!(made.removed_objects, 2);
+        let f = module.body(main).expect("a body");
+        let behind = f.defining_inst(value(f, "r").expect("it has it")).expect("an operation");
+        made.up.has_entry(Point::before(behind))
+    };
+    assert!(enters("bitcast.i64 %x", "add.i64 %l, %a"), "a move changes no float");
+    assert!(enters("call @word()", "add.i64 %a, %a"), "nothing behind reads the field");
+    (!enters("call @word()", "add.i64 %l, %a")).then(|| "no entry".to_owned())
 }

@@ -41,6 +41,28 @@ impl Machine {
         if is_enough { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
 
+    /// As [`Machine::execute`], behind an exit that may have made objects behind the limit of the
+    /// heap: these make the collection happen that their allocations would have made. If the heap
+    /// is full, the instruction throws that is about to be executed
+    /// (`a_heap_that_is_full_at_an_exit_is_caught`).
+    pub(crate) fn execute_behind_exit(
+        &mut self,
+        host: &mut Host<'_, '_>,
+        floor: usize,
+    ) -> Result<Word, Failed> {
+        if host.heap().is_beyond_limit() {
+            // An allocation of long ago is no reason to fail.
+            host.heap().set_u32(header::WANTED, 0);
+            if let Err(full) = self.collect(host, &mut [], 0) {
+                self.frames.last_mut().expect("a frame is running").pc += 1;
+                if let Err(Failed::Thrown(exception)) = self.throw_here(host, full) {
+                    self.unwind(exception, floor)?;
+                }
+            }
+        }
+        self.execute(host, floor)
+    }
+
     /// Empties the innermost activation, which continues in native code: its values would be roots
     /// as long as it runs. Returns its registers.
     pub(crate) fn leave_window(&mut self, frame: Frame) -> Vec<Word> {

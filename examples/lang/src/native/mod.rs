@@ -460,13 +460,7 @@ impl Embedder for Machine {
             self.wait(frame, registers(caller));
         }
         self.wait(frame_of(inner, 0, to), registers(inner));
-        if Host::Native(&mut back).heap().is_beyond_limit() {
-            // An allocation of long ago is no reason to fail.
-            Host::Native(&mut back).heap().set_u32(header::WANTED, 0);
-            let collected = self.collect(&mut Host::Native(&mut back), &mut [], 0);
-            collected.map_err(|_| HostError::failed("out of memory for the objects of an exit"))?;
-        }
-        let ended = self.execute(&mut Host::Native(&mut back), floor);
+        let ended = self.execute_behind_exit(&mut Host::Native(&mut back), floor);
         let bits = result(ended, &mut back)?;
         Ok(vec![Slot { ty: osier::ir::Type::Ref, bits }])
     }
