@@ -144,6 +144,9 @@ pub(crate) struct LinkedUses<'c> {
     /// The values of the first instance by their names.
     pub(crate) own: NameTable,
     pub(crate) places: BTreeMap<Inst, (InstanceId, Inst)>,
+    /// The points of the copy at which entries may land; `None` if they may at all points.
+    pub(crate) lands: Option<&'c BTreeSet<Point>>,
+    pub(crate) copy: &'c Function,
     pub(crate) callees: &'c [&'c Function],
     /// By instance but the first: the values live in the original. `None` for the version where
     /// frames of the first instance land: its live+ grows with the entries that leave it.
@@ -244,7 +247,8 @@ impl LinkedUses<'_> {
             waiting.push(needs);
         }
         let mut grew = false;
-        for (inst, (id, at)) in &self.places {
+        let lands = |inst: &Inst| self.lands.is_none_or(|at| at.contains(&Point::before(*inst)));
+        for (inst, (id, at)) in self.places.iter().filter(|(inst, _)| lands(inst)) {
             let at = Point::before(*at);
             let needs: &[Value] = match (id, on.first()) {
                 // The entry provides the values that the next edge requires.
@@ -286,11 +290,14 @@ impl LinkedUses<'_> {
     }
 
     /// The values of the copy that hold a value of an original before an instruction: its name, or
-    /// the fields of the object that the value is a form of.
+    /// the fields of the object that the value is a form of. No entry needs a constant for a field
+    /// ([`transition::objects::MadeField`]).
     fn held(&self, inst: Inst, id: InstanceId, value: Value) -> impl Iterator<Item = Value> {
         let states = self.objects.get(&inst).into_iter().flat_map(|objects| objects.iter());
         let of = states.filter(move |state| state.forms.contains_key(&(id, value)));
-        self.names[id][value].into_iter().chain(of.flat_map(|state| state.fields.values().copied()))
+        let fields = of.flat_map(|state| state.fields.values().copied());
+        let fields = fields.filter(|field| self.copy.constant(*field).is_none());
+        self.names[id][value].into_iter().chain(fields)
     }
 }
 

@@ -527,6 +527,8 @@ fn linked<'c>(
         names,
         own,
         places: places(tree.function(after), claim, &originals),
+        lands: tree.landings(after),
+        copy: tree.function(after),
         callees,
         live: callees.iter().zip(states).map(live).collect(),
         landing: tree.function(landing),

@@ -196,11 +196,12 @@ impl NamedByFrames<'_> {
     }
 
     /// The values of the copy that hold a value of an original before an instruction: its name, or
-    /// the fields of the object that it is a form of.
+    /// the fields of the object that it is a form of, but for constants.
     fn held(&self, inst: Inst, id: InstanceId, value: Value) -> impl Iterator<Item = Value> {
         let states = self.copies.objects(inst).iter();
         let of = states.filter(move |state| state.forms.contains_key(&(id, value)));
         let name = self.copies.instances()[id].values.get(&value).copied();
-        name.into_iter().chain(of.flat_map(|state| state.fields.values().copied()))
+        let fields = of.flat_map(|state| state.fields.values().copied());
+        name.into_iter().chain(fields.filter(|field| self.row.copy().constant(*field).is_none()))
     }
 }
