@@ -8,8 +8,8 @@
 //! *Does not*: remove an object whose reference another instruction reads (a call, a store, an
 //! edge, a return), or whose fields are loaded where they are unknown: where paths meet that have
 //! stored different values, or behind a call that stays and may move objects, unless the field is a
-//! constant or a float. Make an object on the paths alone that need it (Stadler and others, *Partial
-//! Escape Analysis*, 2014).
+//! constant or a float. Make an object on the paths alone that need it (Stadler and others,
+//! *Partial Escape Analysis*, 2014).
 //!
 //! *Needs on entry*: the module. [`ObjectPlan`] has the points at which runs enter code, and the
 //! values that runs take out of it.
